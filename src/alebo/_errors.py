@@ -1,0 +1,29 @@
+"""One family of errors: every sentence names the rule, what came, and the way out."""
+
+from __future__ import annotations
+
+
+class AleboError(Exception):
+    """Anything that alebo raises on purpose."""
+
+
+class InputError(AleboError, ValueError):
+    """A value that breaks a rule: bounds, names, shapes, outcomes."""
+
+
+class StateError(AleboError, RuntimeError):
+    """A call that comes at the wrong time: telling twice, asking beyond the budget."""
+
+
+class EvaluationError(AleboError, ValueError, RuntimeError):
+    """The user's function broke or returned no number; `optimizer` holds everything told until then."""
+
+    optimizer: object = None
+
+
+class StudyError(AleboError, RuntimeError):
+    """A file, study or database that cannot be read or does not fit."""
+
+
+class MissingPartError(AleboError, ImportError):
+    """An optional part is not installed; the sentence carries the line that installs it."""

@@ -1,0 +1,165 @@
+"""Linear embeddings of the cube: x = x0 + A y, with y = B (x - x0) and B = pinv(A).
+
+Letters as in the paper: D ambient, d_e embedded dimension (`dim`), B the d_e x D matrix that maps down.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from .._errors import InputError
+from .._seeds import generator
+from .polytope import Polytope
+
+Array: TypeAlias = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Embedding:
+    """An affine subspace of the cube, with coordinates. Every point of `domain` maps up inside the cube."""
+
+    A: Array  # D x d_e
+    x0: Array  # D
+
+    @property
+    def D(self) -> int:
+        return self.A.shape[0]
+
+    @property
+    def dim(self) -> int:
+        return self.A.shape[1]
+
+    @cached_property
+    def B(self) -> Array:
+        """The map down of the paper.  -> d_e x D"""
+        gram = self.A.T @ self.A
+        if np.allclose(gram, np.diag(np.diag(gram)), atol=1e-14) and np.diag(gram).min() > 1e-12:
+            return self.A.T / np.diag(gram)[:, None]  # orthogonal columns: exact, and cheap at any D
+        return np.linalg.pinv(self.A)
+
+    def up(self, Y: ArrayLike) -> Array:
+        """Into the ambient space.  ... x d_e -> ... x D"""
+        x: Array = self.x0 + np.asarray(Y, dtype=float) @ self.A.T
+        return x
+
+    def down(self, X: ArrayLike) -> Array:
+        """The coordinates of the nearest point of the subspace.  ... x D -> ... x d_e"""
+        y: Array = (np.asarray(X, dtype=float) - self.x0) @ self.B.T
+        return y
+
+    def residual(self, X: ArrayLike) -> Array:
+        """How far points lie off the subspace.  ... x D -> ..."""
+        off: Array = np.linalg.norm(self.up(self.down(X)) - X, axis=-1)
+        return off
+
+    @cached_property
+    def domain(self) -> Polytope:
+        """All y that map up inside the cube: -1 <= x0 + A y <= 1 (paper, eq. 1)."""
+        A = np.vstack([self.A, -self.A])
+        b = np.concatenate([1.0 - self.x0, 1.0 + self.x0])
+        moving = np.any(A != 0.0, axis=1)
+        idle = np.flatnonzero(~np.any(self.A != 0.0, axis=0))  # HeSBO can leave a coordinate without parameters
+        box = np.zeros((2 * len(idle), self.dim))
+        box[np.arange(len(idle)), idle] = 1.0
+        box[len(idle) + np.arange(len(idle)), idle] = -1.0
+        return Polytope(np.vstack([A[moving], box]), np.concatenate([b[moving], np.ones(len(box))]))
+
+    def orthonormal(self) -> Embedding:
+        """The same subspace in coordinates that suit a model: orthogonal axes, scaled so that a unit ball fits inside.
+
+        The family of Mahalanobis kernels is the same in any coordinates; the numbers are better behaved in these.
+        """
+        Q, _ = np.linalg.qr(self.A)
+        Q *= np.where(Q[np.argmax(np.abs(Q), axis=0), np.arange(self.dim)] < 0, -1.0, 1.0)
+        scale = 1.0 / np.linalg.norm(Q, axis=1).max()
+        return Embedding(Q * scale, self.x0)
+
+    def through(self, x0: ArrayLike) -> Embedding:
+        """The same directions, through another point of the cube."""
+        x0 = np.asarray(x0, dtype=float)
+        if x0.shape != (self.D,) or not np.all(np.abs(x0) <= 1.0):
+            raise InputError(f"An embedding passes through a point of the cube [-1, 1]^{self.D}; got shape {x0.shape}.")
+        return Embedding(self.A, x0)
+
+    def grow(self, k: int, seed: int) -> Embedding:
+        """`k` more directions, orthogonal to the present ones; old coordinates followed by k zeros give the same x.
+
+        The directions lean towards parameters that the present ones move little, so that every parameter keeps about
+        the same influence and the polytope stays round.
+        """
+        if k < 1 or self.dim + k > self.D:
+            raise InputError(
+                f"An embedding grows to at most D = {self.D} dimensions, by one or more; it has {self.dim} and was asked "
+                f"for {k} more. Ask for 1 to {self.D - self.dim}." if self.dim < self.D else
+                f"An embedding has at most D = {self.D} dimensions; this one is full. Use the identity instead."
+            )
+        rng = generator(seed, "grow")
+        Q, _ = np.linalg.qr(self.A)
+        have = np.einsum("ij,ij->i", Q, Q)  # share of each parameter's axis inside the subspace
+        wanted = np.maximum((self.dim + k) / self.D - have, 0.0) + 1e-3 * k / self.D
+        N = rng.standard_normal((self.D, k))
+        for _ in range(8):  # alternate: rows of the wanted length, columns orthonormal and off the old subspace
+            N *= np.sqrt(wanted)[:, None] / np.maximum(np.linalg.norm(N, axis=1, keepdims=True), 1e-300)
+            N -= Q @ (Q.T @ N)
+            N, _ = np.linalg.qr(N)
+            N -= Q @ (Q.T @ N)
+        N, _ = np.linalg.qr(N - Q @ (Q.T @ N))
+        scale = np.sqrt(np.mean(np.sum(self.A**2, axis=0)))
+        return Embedding(np.hstack([self.A, N * scale]), self.x0)
+
+
+def _check_size(D: int, dim: int) -> None:
+    if D < 1 or not 1 <= dim <= D:
+        raise InputError(
+            f"`1 <= dim <= D` must hold; got dim={dim}, D={D}. Choose a dim of at most the number of parameters, "
+            "or leave it out and let the embedding grow by itself."
+        )
+
+
+def hypersphere(D: int, dim: int, seed: int) -> Embedding:
+    """Columns of B drawn from the unit sphere (paper, Sec. 5): the best chance of containing an optimum."""
+    _check_size(D, dim)
+    B = generator(seed, "hypersphere").standard_normal((dim, D))
+    B /= np.linalg.norm(B, axis=0, keepdims=True)
+    return _from_down(B)
+
+
+def gaussian(D: int, dim: int, seed: int) -> Embedding:
+    """Entries of B drawn from N(0, 1), as REMBO's are: the polytope has sharper corners than the hypersphere's."""
+    _check_size(D, dim)
+    return _from_down(generator(seed, "gaussian").standard_normal((dim, D)))
+
+
+def hesbo(D: int, dim: int, seed: int) -> Embedding:
+    """Each parameter is plus or minus one coordinate (HeSBO): the domain is the box [-1, 1]^dim."""
+    _check_size(D, dim)
+    rng = generator(seed, "hesbo")
+    A = np.zeros((D, dim))
+    A[np.arange(D), rng.integers(dim, size=D)] = rng.choice([-1.0, 1.0], size=D)
+    return Embedding(A, np.zeros(D))
+
+
+def identity(D: int) -> Embedding:
+    """No embedding at all: Bayesian optimization of the whole cube."""
+    _check_size(D, D)
+    return Embedding(np.eye(D), np.zeros(D))
+
+
+def from_matrix(B: ArrayLike, x0: ArrayLike | None = None) -> Embedding:
+    """An embedding by any matrix of full row rank that maps down, d_e x D, through `x0` (the centre unless told)."""
+    B = np.asarray(B, dtype=float)
+    if B.ndim != 2 or not np.isfinite(B).all() or np.linalg.matrix_rank(B) < B.shape[0]:
+        raise InputError(
+            f"`B` is a finite d_e x D matrix of full row rank; got shape {B.shape}. Remove dependent rows."
+        )
+    embedding = _from_down(B)
+    return embedding if x0 is None else embedding.through(x0)
+
+
+def _from_down(B: Array) -> Embedding:
+    return Embedding(np.linalg.pinv(B), np.zeros(B.shape[1]))

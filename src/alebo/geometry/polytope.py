@@ -1,0 +1,147 @@
+"""A convex polytope {y : A y <= b}, and what the search needs of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._errors import InputError
+from .._seeds import generator
+
+Array: TypeAlias = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Polytope:
+    """All y with `A y <= b`. Bounded and with an interior; building an empty one raises when its centre is asked for."""
+
+    A: Array  # m x d
+    b: Array  # m
+
+    def __post_init__(self) -> None:
+        A, b = np.asarray(self.A, dtype=float), np.asarray(self.b, dtype=float)
+        if A.ndim != 2 or b.shape != A.shape[:1] or not (np.isfinite(A).all() and np.isfinite(b).all()):
+            raise InputError(f"A polytope is `A y <= b` with finite A (m x d) and b (m); got {A.shape} and {b.shape}.")
+        object.__setattr__(self, "A", A)
+        object.__setattr__(self, "b", b)
+
+    @property
+    def dim(self) -> int:
+        return self.A.shape[1]
+
+    def slack(self, Y: Array) -> Array:
+        """How much room each inequality has.  ... x d -> ... x m"""
+        slack: Array = self.b - Y @ self.A.T
+        return slack
+
+    def contains(self, Y: Array, tolerance: float = 1e-9) -> NDArray[np.bool_]:
+        """Whether each point satisfies every inequality.  ... x d -> ..."""
+        inside: NDArray[np.bool_] = np.all(self.slack(np.asarray(Y, dtype=float)) >= -tolerance, axis=-1)
+        return inside
+
+    def intersect(self, A: Array, b: Array) -> Polytope:
+        """The part that also satisfies `A y <= b`."""
+        return Polytope(np.vstack([self.A, A]), np.concatenate([self.b, b]))
+
+    @cached_property
+    def chebyshev(self) -> tuple[Array, float]:
+        """The centre and radius of the largest ball inside; a radius of zero or less means that there is no interior."""
+        from scipy.optimize import linprog
+
+        norms = np.linalg.norm(self.A, axis=1)
+        cost = np.zeros(self.dim + 1)
+        cost[-1] = -1.0
+        found = linprog(
+            cost,
+            A_ub=np.column_stack([self.A, norms]),
+            b_ub=self.b,
+            bounds=[(None, None)] * self.dim + [(None, 1e6)],
+            method="highs",
+        )
+        if not found.success:
+            return np.zeros(self.dim), -np.inf
+        return np.asarray(found.x[:-1]), float(found.x[-1])
+
+    @cached_property
+    def empty(self) -> bool:
+        """Whether there is no room to search in."""
+        if self.b.min() > 1e-9:  # the origin is inside
+            return False
+        return self.chebyshev[1] <= 1e-9
+
+    @cached_property
+    def centre(self) -> Array:
+        """A point well inside: the origin where it is, else the centre of the largest ball.  -> d"""
+        if self.b.min() > 1e-6:
+            return np.zeros(self.dim)
+        if self.empty:
+            raise InputError("A polytope to search in must have an interior; this one has none. Loosen its constraints.")
+        return self.chebyshev[0]
+
+    @cached_property
+    def bounds(self) -> tuple[Array, Array]:
+        """The smallest box around it, by 2 d linear programs.  -> (d, d)"""
+        from scipy.optimize import linprog
+
+        ends = np.empty((2, self.dim))
+        for j in range(self.dim):
+            for k, sign in enumerate((1.0, -1.0)):
+                cost = np.zeros(self.dim)
+                cost[j] = sign
+                found = linprog(cost, A_ub=self.A, b_ub=self.b, bounds=[(None, None)] * self.dim, method="highs")
+                if not found.success:
+                    raise InputError(f"A polytope must be bounded and not empty; its coordinate {j} is not.")
+                ends[k, j] = sign * found.fun
+        return ends[0], ends[1]
+
+    def ray(self, Y: Array, directions: Array) -> tuple[Array, Array]:
+        """How far back and forth one can go from inner points.  (... x d, ... x d) -> (...: at most 0, ...: at least 0)"""
+        slack = np.maximum(self.slack(Y), 0.0)
+        speed = directions @ self.A.T
+        with np.errstate(divide="ignore", invalid="ignore"):
+            t = slack / speed
+        ahead = np.where(speed > 0, t, np.inf).min(axis=-1)
+        back = np.where(speed < 0, t, -np.inf).max(axis=-1)
+        return back, ahead
+
+    def sample(self, n: int, seed: int, steps: int | None = None) -> Array:
+        """`n` points, uniform: radial draws from the centre weighted by the volume behind them, then hit-and-run.  -> n x d
+
+        No step can be refused, so it takes the same time wherever the polytope is thin.
+        """
+        rng = generator(seed, "polytope")
+        d = self.dim
+        chunk = max(1, int(2e7 // max(1, len(self.b))))  # at most 160 MB of slacks at a time
+        if n > chunk:
+            parts = [
+                self.sample(min(chunk, n - i), int(rng.integers(2**62)), steps) for i in range(0, n, chunk)
+            ]
+            return np.concatenate(parts)
+        draws = min(4 * n + 16, max(chunk, n))
+        theta = rng.standard_normal((draws, d))
+        theta /= np.linalg.norm(theta, axis=1, keepdims=True)
+        _, reach = self.ray(self.centre[None], theta)
+        weight = np.exp(d * (np.log(reach) - np.log(reach.max())))
+        picked = rng.choice(draws, size=n, p=weight / weight.sum())
+        Y = self.centre + theta[picked] * (reach[picked] * rng.random(n) ** (1.0 / d))[:, None]
+        for _ in range(3 * d if steps is None else steps):
+            theta = rng.standard_normal((n, d))
+            theta /= np.linalg.norm(theta, axis=1, keepdims=True)
+            back, ahead = self.ray(Y, theta)
+            Y = Y + theta * (back + (ahead - back) * rng.random(n))[:, None]
+        return self.pull_inside(Y)
+
+    def pull_inside(self, Y: Array) -> Array:
+        """The same points, moved towards the centre by as little as puts rounding errors back inside.  ... x d"""
+        slack = self.slack(Y)
+        if (slack >= 0.0).all():
+            return Y
+        room = self.b - self.A @ self.centre
+        over = np.maximum(0.0, -slack / np.maximum(room, 1e-300)).max(axis=-1, keepdims=True)
+        shrink = np.where(over > 0, 1.0 / (1.0 + over * (1.0 + 1e-12)), 1.0)
+        inside: Array = self.centre + (Y - self.centre) * shrink
+        return inside

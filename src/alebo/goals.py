@@ -1,0 +1,192 @@
+"""What the user wants of the outcomes: signs, feasibility, the best point, the Pareto front."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ._errors import InputError
+
+Array: TypeAlias = NDArray[np.float64]
+
+
+class Outcome(NamedTuple):
+    """One measured number and, where known, its standard error."""
+
+    mean: float
+    sem: float | None = None
+
+
+@dataclass(frozen=True)
+class Minimize:
+    """Make this outcome small; `reference` is the worst value of interest when there are several objectives."""
+
+    outcome: str
+    reference: float | None = None
+
+
+@dataclass(frozen=True)
+class Maximize:
+    """Make this outcome large; `reference` is the worst value of interest when there are several objectives."""
+
+    outcome: str
+    reference: float | None = None
+
+
+@dataclass(frozen=True)
+class AtMost:
+    """A point is feasible only where this outcome, measured with the others, does not exceed `bound`."""
+
+    outcome: str
+    bound: float
+
+
+@dataclass(frozen=True)
+class AtLeast:
+    """A point is feasible only where this outcome, measured with the others, reaches `bound`."""
+
+    outcome: str
+    bound: float
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What an evaluation consumed (seconds, money): proposals then maximise improvement per unit of it."""
+
+    outcome: str
+
+
+Goal: TypeAlias = Minimize | Maximize | AtMost | AtLeast | Cost
+
+
+class Goals:
+    """All goals of a study. Inside the house every objective is minimised and every constraint reads `g <= 0`."""
+
+    def __init__(self, goals: Sequence[Goal] | Goal) -> None:
+        listed: tuple[Goal, ...] = (goals,) if isinstance(goals, Minimize | Maximize | AtMost | AtLeast | Cost) else tuple(goals)
+        for g in listed:
+            if not isinstance(g, Minimize | Maximize | AtMost | AtLeast | Cost):
+                raise InputError(
+                    f"Goals are Minimize, Maximize, AtMost, AtLeast and Cost; got {g!r}. Write alebo.Minimize('loss'), say."
+                )
+        self.goals = listed
+        self.objectives: tuple[Minimize | Maximize, ...] = tuple(
+            g for g in listed if isinstance(g, Minimize | Maximize)
+        )
+        self.constraints: tuple[AtMost | AtLeast, ...] = tuple(g for g in listed if isinstance(g, AtMost | AtLeast))
+        costs = tuple(g for g in listed if isinstance(g, Cost))
+        self.cost: Cost | None = costs[0] if costs else None
+        if not self.objectives:
+            raise InputError("Goals need one objective or more; got none. Add Minimize(...) or Maximize(...).")
+        if len(costs) > 1:
+            raise InputError(f"One Cost at most; got {[c.outcome for c in costs]}. Add them up into one outcome.")
+        names = [g.outcome for g in self.objectives]
+        if len(set(names)) < len(names):
+            raise InputError(f"Each objective is a different outcome; got {names}. Remove the repeated one.")
+        for c in self.constraints:
+            if not math.isfinite(c.bound):
+                raise InputError(f"A bound is a finite number; {c.outcome!r} has {c.bound}. Drop the goal if any value will do.")
+        self._check_contradictions()
+        self.outcomes: tuple[str, ...] = tuple(dict.fromkeys(g.outcome for g in listed))
+
+    def _check_contradictions(self) -> None:
+        for name in {c.outcome for c in self.constraints}:
+            tops = [c.bound for c in self.constraints if c.outcome == name and isinstance(c, AtMost)]
+            bottoms = [c.bound for c in self.constraints if c.outcome == name and isinstance(c, AtLeast)]
+            if tops and bottoms and max(bottoms) > min(tops):
+                raise InputError(
+                    f"Constraints must leave room; {name!r} is at least {max(bottoms)} and at most {min(tops)}. "
+                    "Loosen one of the two."
+                )
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Goals) and self.goals == other.goals
+
+    def __hash__(self) -> int:
+        return hash(self.goals)
+
+    def __repr__(self) -> str:
+        return f"Goals({list(self.goals)!r})"
+
+    @property
+    def single(self) -> bool:
+        """Whether there is exactly one objective."""
+        return len(self.objectives) == 1
+
+    def sign(self, outcome: str) -> float:
+        """+1 where the house sees the outcome as it is, -1 where it is flipped (Maximize)."""
+        return -1.0 if any(isinstance(g, Maximize) and g.outcome == outcome for g in self.objectives) else 1.0
+
+    def read(self, raw: Any) -> dict[str, Outcome]:
+        """The outcomes a user told, checked: a number for one outcome, or a mapping of numbers or (mean, sem) pairs."""
+        if not isinstance(raw, Mapping):
+            if len(self.outcomes) > 1:
+                raise InputError(
+                    f"A mapping of outcomes is needed for {list(self.outcomes)}; got {raw!r:.60}. "
+                    f"Write {{{', '.join(repr(n) + ': ...' for n in self.outcomes)}}}."
+                )
+            raw = {self.outcomes[0]: raw}
+        missing = [n for n in self.outcomes if n not in raw]
+        extra = [n for n in raw if n not in self.outcomes]
+        if missing or extra:
+            raise InputError(
+                f"Told outcomes must be exactly {list(self.outcomes)}; missing {missing}, unknown {extra}. "
+                "Tell them all at once, or call fail for an evaluation that did not finish."
+            )
+        return {name: _outcome(name, raw[name]) for name in self.outcomes}
+
+    def objective_values(self, outcomes: Mapping[str, Outcome]) -> Array:
+        """The objectives, all to be minimised.  -> m"""
+        return np.array([self.sign(g.outcome) * outcomes[g.outcome].mean for g in self.objectives])
+
+    def violations(self, outcomes: Mapping[str, Outcome]) -> Array:
+        """How far each constraint is exceeded; at most zero where it holds.  -> c"""
+        return np.array(
+            [
+                (outcomes[c.outcome].mean - c.bound) * (1.0 if isinstance(c, AtMost) else -1.0)
+                for c in self.constraints
+            ]
+        )
+
+    def feasible(self, outcomes: Mapping[str, Outcome]) -> bool:
+        """Whether the measured outcomes satisfy every constraint."""
+        return bool(np.all(self.violations(outcomes) <= 0.0))
+
+
+def pareto(values: Array) -> NDArray[np.bool_]:
+    """Which rows no other row beats in every column (all minimised); of equal rows the first stays.  n x m -> n"""
+    keep = np.ones(len(values), dtype=bool)
+    for i, v in enumerate(values):
+        better = np.all(values <= v, axis=1) & np.any(values < v, axis=1)
+        same = np.all(values == v, axis=1)
+        same[i:] = False
+        keep[i] = not (better.any() or same.any())
+    return keep
+
+
+def _outcome(name: str, value: Any) -> Outcome:
+    way_out = "Return one finite number (or a pair: mean, standard error); call fail for an evaluation that broke."
+    sem: float | None = None
+    if isinstance(value, Outcome):
+        value, sem = value
+    elif isinstance(value, tuple | list) and len(value) == 2:
+        value, sem = value[0], value[1]
+    try:
+        array = np.asarray(value, dtype=float)
+        mean = float(array) if array.ndim == 0 else float(array.item()) if array.size == 1 else math.nan
+        vector = array.size != 1
+        sem = None if sem is None else float(sem)
+    except (TypeError, ValueError):
+        raise InputError(f"Outcome {name!r} must be a number; got {value!r:.60}. {way_out}") from None
+    if vector:
+        raise InputError(f"Outcome {name!r} must be one number; got an array of shape {array.shape}. {way_out}")
+    if not math.isfinite(mean):
+        raise InputError(f"Outcome {name!r} must be finite; got {mean}. {way_out}")
+    if sem is not None and not (math.isfinite(sem) and sem >= 0.0):
+        raise InputError(f"A standard error must be finite and not negative; {name!r} has {sem}. {way_out}")
+    return Outcome(mean, sem)

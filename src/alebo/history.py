@@ -1,0 +1,110 @@
+"""What was asked and told. A study is its history: everything else is derived from it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from typing import Any, TypeAlias, overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .goals import Outcome
+
+Array: TypeAlias = NDArray[np.float64]
+
+
+class State(StrEnum):
+    """Where a trial stands."""
+
+    PENDING = "pending"
+    COMPLETE = "complete"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, eq=False)
+class Trial:
+    """One evaluation: its parameters, where it lies in the cube and in the embedding, and what came of it."""
+
+    number: int
+    params: dict[str, Any]
+    x: Array  # D, the proposed point of the cube
+    y: Array | None = None  # d_e, its embedded coordinates; None where it came from elsewhere
+    outcomes: dict[str, Outcome] = field(default_factory=dict)
+    state: State = State.PENDING
+    note: dict[str, Any] = field(default_factory=dict)  # what the method wants to remember, plain data
+    reason: str | None = None  # why it failed
+    asked: bool = True  # False for a point that was told without having been asked
+
+    @property
+    def complete(self) -> bool:
+        return self.state is State.COMPLETE
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data; floats survive JSON exactly."""
+        return {
+            "number": self.number,
+            "params": dict(self.params),
+            "x": self.x.tolist(),
+            "y": None if self.y is None else self.y.tolist(),
+            "outcomes": {k: [v.mean, v.sem] for k, v in self.outcomes.items()},
+            "state": self.state.value,
+            "note": self.note,
+            "reason": self.reason,
+            "asked": self.asked,
+        }
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Trial:
+        """The trial that `to_dict` wrote."""
+        return cls(
+            number=int(data["number"]),
+            params=dict(data["params"]),
+            x=np.asarray(data["x"], dtype=float),
+            y=None if data["y"] is None else np.asarray(data["y"], dtype=float),
+            outcomes={k: Outcome(float(m), None if s is None else float(s)) for k, (m, s) in data["outcomes"].items()},
+            state=State(data["state"]),
+            note=dict(data["note"]),
+            reason=data["reason"],
+            asked=bool(data["asked"]),
+        )
+
+
+@dataclass(frozen=True)
+class History(Sequence[Trial]):
+    """All trials in the order they were created, and how many evaluations may be made in all (None: not known)."""
+
+    trials: tuple[Trial, ...] = ()
+    budget: int | None = None
+
+    @overload
+    def __getitem__(self, i: int) -> Trial: ...
+    @overload
+    def __getitem__(self, i: slice) -> tuple[Trial, ...]: ...
+    def __getitem__(self, i: int | slice) -> Trial | tuple[Trial, ...]:
+        return self.trials[i]
+
+    def __len__(self) -> int:
+        return len(self.trials)
+
+    def __iter__(self) -> Iterator[Trial]:
+        return iter(self.trials)
+
+    @property
+    def complete(self) -> tuple[Trial, ...]:
+        return tuple(t for t in self.trials if t.state is State.COMPLETE)
+
+    @property
+    def pending(self) -> tuple[Trial, ...]:
+        return tuple(t for t in self.trials if t.state is State.PENDING)
+
+    @property
+    def failed(self) -> tuple[Trial, ...]:
+        return tuple(t for t in self.trials if t.state is State.FAILED)
+
+    def with_trial(self, trial: Trial) -> History:
+        """This history with one more trial, or with the trial of that number replaced."""
+        if trial.number < len(self.trials):
+            return replace(self, trials=(*self.trials[: trial.number], trial, *self.trials[trial.number + 1 :]))
+        return replace(self, trials=(*self.trials, trial))

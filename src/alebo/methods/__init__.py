@@ -1,0 +1,55 @@
+"""Every method is the same noun: settings, and `suggest(history, space, goals, q, seed)`, pure."""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+from collections.abc import Mapping
+from typing import Any
+
+from .._errors import InputError
+from ._method import Method as Method
+from ._method import Suggestion as Suggestion
+from ._method import Supports as Supports
+from .alebo import ALEBO as ALEBO
+from .sobol import Sobol as Sobol
+
+METHODS: dict[str, type[Method]] = {
+    method.name: method
+    for method in (
+        ALEBO,
+        Sobol,
+    )
+}
+
+
+def default_method() -> Method:
+    """The best default we know: ALEBO in an embedding that grows by itself."""
+    return ALEBO()
+
+
+def build(name: str, **settings: Any) -> Method:
+    """The method of that name with these settings: where strings become objects, for files and command lines."""
+    if name not in METHODS:
+        near = difflib.get_close_matches(name, METHODS, n=1)
+        hint = f"Did you mean {near[0]!r}? " if near else ""
+        raise InputError(f"A method's name is one of METHODS; got {name!r}. {hint}Known: {', '.join(METHODS)}.")
+    cls = METHODS[name]
+    known = [f.name for f in dataclasses.fields(cls) if f.init]  # type: ignore[arg-type]
+    wrong = [key for key in settings if key not in known]
+    if wrong:
+        near = difflib.get_close_matches(wrong[0], known, n=1)
+        hint = f"Did you mean {near[0]!r}? " if near else ""
+        raise InputError(f"{name!r} has no setting {wrong[0]!r}. {hint}Its settings: {', '.join(known) or 'none'}.")
+    return cls(**settings)
+
+
+def to_dict(method: Method) -> dict[str, Any]:
+    """The method's name and settings as plain data."""
+    return {"name": method.name, **{f.name: getattr(method, f.name) for f in dataclasses.fields(method) if f.init}}  # type: ignore[arg-type]
+
+
+def from_dict(data: Mapping[str, Any]) -> Method:
+    """The method that `to_dict` wrote."""
+    settings = dict(data)
+    return build(settings.pop("name"), **settings)

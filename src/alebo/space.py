@@ -1,0 +1,367 @@
+"""Named parameters and the cube [-1, 1]^D in which everything else works."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ._errors import InputError
+
+Array: TypeAlias = NDArray[np.float64]
+Params: TypeAlias = dict[str, Any]
+
+
+def _check_range(kind: str, name: str, low: float, high: float, log: bool) -> None:
+    if not (math.isfinite(low) and math.isfinite(high)):
+        raise InputError(
+            f"Bounds must be finite for {name!r}; got low={low}, high={high}. Give the range you would accept."
+        )
+    if not low < high:
+        raise InputError(
+            f"`low < high` must hold for {name!r}; got low={low}, high={high}. Swap them, or use Fixed for a constant."
+        )
+    if log and low <= (0.0 if kind == "Float" else 0.5):
+        raise InputError(
+            f"`low > 0` must hold for {name!r} with log=True; got low={low}. Raise low, or use a linear scale."
+        )
+
+
+@dataclass(frozen=True)
+class Float:
+    """A real parameter between `low` and `high`, on a linear or logarithmic scale: one coordinate of the cube."""
+
+    name: str
+    low: float
+    high: float
+    log: bool = False
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "low", float(self.low))
+        object.__setattr__(self, "high", float(self.high))
+        _check_range("Float", self.name, self.low, self.high, self.log)
+
+
+@dataclass(frozen=True)
+class Int:
+    """A whole number from `low` to `high`, both included: one coordinate, cut into bins of which a value is the centre."""
+
+    name: str
+    low: int
+    high: int
+    log: bool = False
+
+    def __post_init__(self) -> None:
+        for end in (self.low, self.high):
+            if not math.isfinite(end) or int(end) != end:
+                raise InputError(f"Int bounds must be whole numbers for {self.name!r}; got {end}. Round it, or use Float.")
+        object.__setattr__(self, "low", int(self.low))
+        object.__setattr__(self, "high", int(self.high))
+        _check_range("Int", self.name, self.low, self.high, self.log)
+
+
+@dataclass(frozen=True)
+class Categorical:
+    """One of several unordered choices: a coordinate for each, decoded by the largest."""
+
+    name: str
+    choices: tuple[Any, ...]
+
+    def __init__(self, name: str, choices: Iterable[Any]) -> None:
+        object.__setattr__(self, "name", name)
+        object.__setattr__(self, "choices", tuple(choices))
+        if len(self.choices) < 2:
+            raise InputError(
+                f"A Categorical needs two choices or more; {name!r} has {list(self.choices)}. Use Fixed for a constant."
+            )
+        if any(a == b and type(a) is type(b) for i, a in enumerate(self.choices) for b in self.choices[:i]):
+            raise InputError(f"Choices must differ; {name!r} has {list(self.choices)}. Remove the repeated one.")
+
+
+@dataclass(frozen=True)
+class Fixed:
+    """A parameter that keeps one value: no coordinate at all, but part of every proposal."""
+
+    name: str
+    value: Any
+
+
+Parameter: TypeAlias = Float | Int | Categorical | Fixed
+
+
+@dataclass(frozen=True)
+class LinearConstraint:
+    """A known rule on the parameters, `sum(coefficient * parameter) <= upper`, that every proposal obeys.
+
+    Unlike the goals AtMost and AtLeast it is known beforehand and needs no evaluation.
+    """
+
+    coefficients: Mapping[str, float]
+    upper: float
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "coefficients", {k: float(v) for k, v in self.coefficients.items()})
+        object.__setattr__(self, "upper", float(self.upper))
+        values = [self.upper, *self.coefficients.values()]
+        if not self.coefficients or not all(map(math.isfinite, values)) or not any(values[1:]):
+            raise InputError(
+                f"A LinearConstraint needs finite numbers and one non-zero coefficient; got {dict(self.coefficients)} "
+                f"<= {self.upper}. Name the parameters it speaks of."
+            )
+
+    def value(self, params: Mapping[str, Any]) -> float:
+        """The left side at `params`."""
+        return sum(c * float(params[name]) for name, c in self.coefficients.items())
+
+
+class Space:
+    """An ordered set of parameters, and the exact way between their values and a point of the cube [-1, 1]^D."""
+
+    def __init__(self, parameters: Sequence[Parameter], constraints: Sequence[LinearConstraint] = ()) -> None:
+        self.parameters: tuple[Parameter, ...] = tuple(parameters)
+        self.constraints: tuple[LinearConstraint, ...] = tuple(constraints)
+        for p in self.parameters:
+            if not isinstance(p, Float | Int | Categorical | Fixed):
+                raise InputError(
+                    f"A Space is made of Float, Int, Categorical and Fixed; got {p!r}. Build the parameter first, "
+                    "or use Space.from_bounds for plain (low, high) pairs."
+                )
+        self.names: tuple[str, ...] = tuple(p.name for p in self.parameters)
+        if len(set(self.names)) < len(self.names):
+            twice = sorted({n for n in self.names if self.names.count(n) > 1})
+            raise InputError(f"Parameter names must differ; got {twice} more than once. Rename one of each.")
+        widths = [
+            len(p.choices) if isinstance(p, Categorical) else int(not isinstance(p, Fixed)) for p in self.parameters
+        ]
+        self.dimension: int = sum(widths)  # D of the paper
+        if self.dimension == 0:
+            raise InputError("A Space needs one free parameter or more; got none. Add a Float, Int or Categorical.")
+        starts = np.concatenate([[0], np.cumsum(widths)[:-1]]).astype(int)
+        self._numeric = [(i, p) for i, p in enumerate(self.parameters) if isinstance(p, Float | Int)]
+        self._categorical = [
+            (p, slice(int(s), int(s) + len(p.choices)))
+            for p, s in zip(self.parameters, starts, strict=True)
+            if isinstance(p, Categorical)
+        ]
+        self._at = starts[[i for i, _ in self._numeric]] if self._numeric else np.zeros(0, dtype=int)
+        self._log = np.array([p.log for _, p in self._numeric], dtype=bool)
+        self._int = np.array([isinstance(p, Int) for _, p in self._numeric], dtype=bool)
+        half = np.where(self._int, 0.5, 0.0)
+        low = np.array([p.low for _, p in self._numeric], dtype=float)
+        high = np.array([p.high for _, p in self._numeric], dtype=float)
+        self._ends = (low, high)
+        low, high = low - half, high + half  # an Int's range in the cube is whole bins wide
+        with np.errstate(divide="ignore", invalid="ignore"):
+            self._low = np.where(self._log, np.log(low), low)
+            self._high = np.where(self._log, np.log(high), high)
+        self.continuous: bool = not self._categorical and not bool(self._int.any())
+        self._check_constraints()
+
+    @classmethod
+    def from_bounds(cls, bounds: Sequence[tuple[float, float]]) -> Space:
+        """Real parameters x0, x1, ... with these bounds."""
+        try:
+            pairs = [(float(low), float(high)) for low, high in bounds]
+        except (TypeError, ValueError):
+            raise InputError(
+                f"`bounds` is a sequence of (low, high) pairs; got {bounds!r:.80}. Write [(0, 1)] * 100, for instance."
+            ) from None
+        if not pairs:
+            raise InputError("`bounds` needs one (low, high) pair or more; got none. Write [(0, 1)] * 100, for instance.")
+        return cls([Float(f"x{i}", low, high) for i, (low, high) in enumerate(pairs)])
+
+    @classmethod
+    def from_dict(cls, description: Mapping[str, Any], constraints: Sequence[LinearConstraint] = ()) -> Space:
+        """A Space from plain data: `{"lr": {"type": "float", "low": 1e-5, "high": 1, "log": True}, "act": ["a", "b"]}`.
+
+        Short forms: a pair of numbers is a Float, a list of other things a Categorical, a lone value Fixed.
+        """
+        return cls([_parameter_from(name, spec) for name, spec in description.items()], constraints)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data from which `from_dict` builds the same parameters again."""
+        out: dict[str, Any] = {}
+        for p in self.parameters:
+            if isinstance(p, Categorical):
+                out[p.name] = {"type": "categorical", "choices": list(p.choices)}
+            elif isinstance(p, Fixed):
+                out[p.name] = {"type": "fixed", "value": p.value}
+            else:
+                kind = "int" if isinstance(p, Int) else "float"
+                out[p.name] = {"type": kind, "low": p.low, "high": p.high, "log": p.log}
+        return out
+
+    def __len__(self) -> int:
+        return len(self.parameters)
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, Space) and self.parameters == other.parameters and self.constraints == other.constraints
+        )
+
+    def __hash__(self) -> int:
+        return hash(self.names)
+
+    def __repr__(self) -> str:
+        shown = ", ".join(map(repr, self.parameters[:3])) + (", ..." if len(self) > 3 else "")
+        return f"Space({len(self)} parameters, {self.dimension} coordinates: {shown})"
+
+    def columns(self) -> list[str]:
+        """The name of every coordinate of the cube: the parameter's, with `=choice` for a category."""
+        out: list[str] = []
+        for p in self.parameters:
+            if isinstance(p, Categorical):
+                out.extend(f"{p.name}={c}" for c in p.choices)
+            elif not isinstance(p, Fixed):
+                out.append(p.name)
+        return out
+
+    def encode(self, params: Mapping[str, Any]) -> Array:
+        """The cube point of these values.  -> D"""
+        self.check(params)
+        x = np.empty(self.dimension)
+        if self._numeric:
+            v = np.array([float(params[p.name]) for _, p in self._numeric])
+            with np.errstate(divide="ignore", invalid="ignore"):
+                mid = 0.5 * (np.log(v - 0.5) + np.log(v + 0.5))  # the centre of a whole number's bin on a log scale
+                t = np.where(self._log, np.where(self._int, mid, np.log(v)), v)
+            x[self._at] = np.clip(2.0 * (t - self._low) / (self._high - self._low) - 1.0, -1.0, 1.0)
+        for p, where in self._categorical:
+            x[where] = -1.0
+            x[where.start + _index(p, params[p.name])] = 1.0
+        return x
+
+    def decode(self, x: ArrayLike) -> Params:
+        """The values at a point of the cube: whole numbers rounded, the largest coordinate of a category chosen."""
+        x = np.asarray(x, dtype=float)
+        if x.shape != (self.dimension,):
+            raise InputError(f"A cube point of this space has shape ({self.dimension},); got {x.shape}.")
+        u = np.clip(x[self._at], -1.0, 1.0)
+        t = self._low + 0.5 * (u + 1.0) * (self._high - self._low)
+        with np.errstate(over="ignore"):
+            v = np.where(self._log, np.exp(np.where(self._log, t, 0.0)), t)
+        v = np.where(self._int, np.rint(v), v)
+        v = np.clip(v, *self._ends)
+        numeric = {p.name: (int(value) if isinstance(p, Int) else float(value)) for (_, p), value in zip(self._numeric, v, strict=True)}
+        chosen = {p.name: p.choices[int(np.argmax(x[where]))] for p, where in self._categorical}
+        return {
+            p.name: p.value if isinstance(p, Fixed) else chosen[p.name] if isinstance(p, Categorical) else numeric[p.name]
+            for p in self.parameters
+        }
+
+    def snap(self, x: Array) -> Array:
+        """The cube points that are really evaluated for these: whole numbers at bin centres, categories one-hot.  ... x D"""
+        if self.continuous:
+            return x
+        return np.stack([self.encode(self.decode(row)) for row in x.reshape(-1, self.dimension)]).reshape(x.shape)
+
+    def check(self, params: Mapping[str, Any]) -> None:
+        """Raise a sentence unless `params` names every parameter with a value of its range."""
+        if params.keys() != set(self.names):
+            missing = [n for n in self.names if n not in params]
+            extra = [n for n in params if n not in set(self.names)]
+            raise InputError(
+                f"A point names every parameter once; missing {missing[:5]}, unknown {extra[:5]}. "
+                f"The space has {len(self)} parameters: {', '.join(self.names[:5])}{', ...' if len(self) > 5 else ''}."
+            )
+        for p in self.parameters:
+            value = params[p.name]
+            if isinstance(p, Categorical):
+                _index(p, value)
+            elif isinstance(p, Fixed):
+                if value != p.value:
+                    raise InputError(f"{p.name!r} is fixed at {p.value!r}; got {value!r}. Leave it at its value.")
+            else:
+                self._check_number(p, value)
+
+    @staticmethod
+    def _check_number(p: Float | Int, value: Any) -> None:
+        try:
+            number = float(value)
+        except (TypeError, ValueError):
+            raise InputError(f"{p.name!r} is a number from {p.low} to {p.high}; got {value!r}.") from None
+        slack = 1e-9 * max(abs(p.low), abs(p.high))
+        if not p.low - slack <= number <= p.high + slack:
+            raise InputError(
+                f"`{p.low} <= {p.name} <= {p.high}` must hold; got {value!r}. Widen the space, or leave this point out."
+            )
+        if isinstance(p, Int) and number != int(number):
+            raise InputError(f"{p.name!r} is a whole number; got {value!r}. Round it first.")
+
+    def feasible(self, params: Mapping[str, Any], tolerance: float = 1e-9) -> bool:
+        """Whether every linear constraint holds at `params`."""
+        return all(
+            c.value(params) <= c.upper + tolerance * max(1.0, abs(c.upper), *(abs(v) for v in c.coefficients.values()))
+            for c in self.constraints
+        )
+
+    def rows(self) -> tuple[Array, Array]:
+        """The linear constraints as rows `A x <= b` over the cube.  -> (k x D, k)"""
+        A, b = np.zeros((len(self.constraints), self.dimension)), np.zeros(len(self.constraints))
+        fixed = {p.name: p.value for p in self.parameters if isinstance(p, Fixed)}
+        place = {p.name: j for j, (_, p) in enumerate(self._numeric)}
+        for row, c in enumerate(self.constraints):
+            b[row] = c.upper
+            for name, coefficient in c.coefficients.items():
+                if name in fixed:
+                    b[row] -= coefficient * float(fixed[name])
+                    continue
+                j = place[name]
+                A[row, self._at[j]] = coefficient * 0.5 * (self._high[j] - self._low[j])
+                b[row] -= coefficient * 0.5 * (self._high[j] + self._low[j])
+        return A, b
+
+    def _check_constraints(self) -> None:
+        kinds = {p.name: p for p in self.parameters}
+        for c in self.constraints:
+            for name in c.coefficients:
+                if name not in kinds:
+                    raise InputError(
+                        f"A LinearConstraint names parameters of the space; got {name!r}. "
+                        f"Known: {', '.join(self.names[:8])}{', ...' if len(self) > 8 else ''}."
+                    )
+                p = kinds[name]
+                if isinstance(p, Categorical) or (isinstance(p, Float | Int) and p.log):
+                    raise InputError(
+                        f"A LinearConstraint speaks of numbers on a linear scale; {name!r} is {p!r}. "
+                        "Use log=False for it, or state the rule as an outcome with AtMost."
+                    )
+        if not self.constraints:
+            return
+        from scipy.optimize import linprog
+
+        A, b = self.rows()
+        used = np.flatnonzero(np.abs(A).sum(axis=0))
+        found = linprog(np.zeros(len(used)), A_ub=A[:, used], b_ub=b, bounds=[(-1, 1)] * len(used))
+        if not found.success:
+            rules = "; ".join(f"{dict(c.coefficients)} <= {c.upper}" for c in self.constraints[:4])
+            raise InputError(f"Some point must satisfy all linear constraints; none does: {rules}. Loosen one of them.")
+
+
+def _index(p: Categorical, value: Any) -> int:
+    for i, choice in enumerate(p.choices):
+        if choice is value or (choice == value and isinstance(choice, bool) == isinstance(value, bool)):
+            return i
+    raise InputError(f"{p.name!r} is one of {list(p.choices)}; got {value!r}. Add the choice to the space, or correct it.")
+
+
+def _parameter_from(name: str, spec: Any) -> Parameter:
+    if isinstance(spec, Mapping):
+        spec = dict(spec)
+        kind = spec.pop("type", "categorical" if "choices" in spec else "fixed" if "value" in spec else "float")
+        makers = {"float": Float, "int": Int, "categorical": Categorical, "fixed": Fixed}
+        if kind not in makers:
+            raise InputError(f"`type` of {name!r} is one of {sorted(makers)}; got {kind!r}.")
+        try:
+            made: Parameter = makers[kind](name, **spec)
+        except TypeError as error:
+            raise InputError(f"{name!r} cannot be built as {kind}: {error}. See alebo.{kind.capitalize()}.") from None
+        return made
+    if isinstance(spec, Sequence) and not isinstance(spec, str):
+        numbers = all(isinstance(v, int | float) and not isinstance(v, bool) for v in spec)
+        return Float(name, *spec) if numbers and len(spec) == 2 else Categorical(name, spec)
+    return Fixed(name, spec)

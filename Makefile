@@ -1,0 +1,76 @@
+# Every target makes its own .venv when there is none, and renews it when pyproject.toml or constraints.txt change.
+SHELL := /bin/bash
+PYTHON ?= python3
+BIN := .venv/bin
+READY := .venv/.ready
+TORCH := $(shell sed -n 's/^torch==/torch==/p' constraints.txt)
+# One thread a process: the matrices are small, and two workers share two cores.
+export OMP_NUM_THREADS ?= 1
+
+.PHONY: help demo test slow lint format types bench bench-quick figures faults docs system-parts constraints clean
+
+help:
+	@echo "make demo         optimize Branin in 100 dimensions: live progress, a picture, what to try next"
+	@echo "make test         the tests (about ten minutes on two cores)"
+	@echo "make slow         the long statistical checks"
+	@echo "make lint types   what pre-commit checks; mypy --strict"
+	@echo "make bench        the speed table (bench-quick: its small rows)"
+	@echo "make figures      the paper's tables and figures from stored runs"
+	@echo "make faults       kill, tear and starve a running study, and see it resume"
+	@echo "make docs         the examples and pictures of the documentation"
+
+# Torch first and alone: its CPU build then stays, whatever the other packages ask for.
+$(READY): pyproject.toml constraints.txt
+	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	@$(BIN)/python -c 'import sys; sys.exit("alebo needs Python 3.11 or later; this is " + sys.version.split()[0] + ". Set PYTHON=python3.11, say." if sys.version_info < (3, 11) else 0)'
+	@echo "Setting up .venv (once) ..."
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt $(TORCH)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[dev]"
+	@touch $@
+
+demo: $(READY)
+	$(BIN)/alebo demo
+
+system-parts:
+	@scripts/system-parts.sh
+
+test: $(READY) system-parts
+	$(BIN)/python -m pytest -n 2
+
+slow: $(READY)
+	$(BIN)/python -m pytest -n 2 -m slow
+
+lint: $(READY)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+format: $(READY)
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+types: $(READY)
+	$(BIN)/mypy
+
+bench: $(READY)
+	$(BIN)/python -m alebo.bench.speed
+
+bench-quick: $(READY)
+	$(BIN)/python -m alebo.bench.speed --quick
+
+figures: $(READY)
+	$(BIN)/alebo bench figure all
+
+faults: $(READY)
+	$(BIN)/python -m tests.faults
+
+docs: $(READY)
+	$(BIN)/python scripts/readme_picture.py
+
+# After new packages were tried in .venv: write down exactly what was tested.
+constraints: $(READY)
+	@{ echo "# The versions we test with; made by \`make constraints\` from the .venv in which the tests passed."; \
+	   $(BIN)/python -m pip freeze --exclude-editable --disable-pip-version-check | grep -E '^[A-Za-z0-9_.-]+==' | sed -E 's/\+[a-z0-9.]+$$//'; \
+	 } > .constraints.new && mv .constraints.new constraints.txt && touch $(READY)
+
+clean:
+	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist

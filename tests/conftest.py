@@ -1,0 +1,52 @@
+"""What all tests share: seeded hypothesis, one Torch thread, and how a test says that a part is missing."""
+
+from __future__ import annotations
+
+import os
+from importlib.util import find_spec
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")  # before Torch and BLAS are loaded: two workers share two cores
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+settings.register_profile(
+    "house",
+    deadline=None,
+    derandomize=True,  # the same examples every time: a test that passes today passes tomorrow
+    max_examples=50,
+    database=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+)
+settings.load_profile("house")
+
+
+def require_part(name: str, present: bool, hint: str) -> None:
+    """Skip the test with a named reason unless `present`; under ALEBO_REQUIRE_ALL=1 a missing part is a failure.
+
+    `name` is the part as a person would say it ("PostgreSQL"), `hint` the line that installs it.
+    """
+    if present:
+        return
+    reason = f"This test needs {name}, which is not here. {hint}"
+    if os.environ.get("ALEBO_REQUIRE_ALL") == "1":
+        pytest.fail(reason + " (ALEBO_REQUIRE_ALL=1: a missing part is a failure.)", pytrace=False)
+    pytest.skip(reason)
+
+
+@pytest.fixture(name="require_part")
+def _require_part() -> object:
+    """The same, for tests that prefer a fixture to `from tests.conftest import require_part`."""
+    return require_part
+
+
+def require_module(module: str, extra: str) -> None:
+    """`require_part` for an optional Python library, which `pip install "alebo[extra]"` brings."""
+    require_part(module, find_spec(module) is not None, f'Install it: pip install "alebo[{extra}]".')
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _one_thread() -> None:
+    import torch
+
+    torch.set_num_threads(1)

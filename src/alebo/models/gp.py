@@ -1,0 +1,194 @@
+"""The Gaussian process of the embedding as a BoTorch model: a mixture over metrics, matched by its first two moments."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from botorch.acquisition.objective import PosteriorTransform
+from botorch.models.model import Model
+from botorch.posteriors import GPyTorchPosterior
+from gpytorch.distributions import MultivariateNormal
+from torch import Tensor
+
+from .._seeds import generator
+from .fit import Hyperparameters, LogPosterior, Prior, cold_start, fit
+from .kernel import distances
+from .laplace import draws
+
+
+class MahalanobisGP(Model):
+    """A posterior over one outcome in the embedding, averaged over m samples of the metric by moment matching (paper, S2).
+
+    Fitted and frozen: build it with `fit_gp`. It accepts points `... x q x d` like any BoTorch model, and any BoTorch
+    acquisition function accepts it. Inside, outcomes are standardised; posteriors come back in the user's units.
+    """
+
+    def __init__(
+        self,
+        Y: Tensor,  # *B x n x d, embedded points
+        v: Tensor,  # *B x n, standardised outcomes
+        noise: Tensor,  # *B x n, variances of the standardised outcomes
+        U: Tensor,  # m x d x d, samples of the metric's factor; the mode first
+        mode: Hyperparameters,
+        shift: float = 0.0,
+        scale: float = 1.0,
+        log_posterior: float = math.nan,
+    ) -> None:
+        super().__init__()
+        self.Y, self.v, self.noise, self.U, self.mode = Y, v, noise, U, mode
+        self.shift, self.scale, self.log_posterior = shift, scale, log_posterior
+        self.variance = math.exp(mode.log_scale)
+        self.train_inputs = (Y,)
+        self.train_targets = shift + scale * v
+        self.Z = Y.unsqueeze(-3) @ U.mT  # *B x m x n x d
+        K = self.variance * torch.exp(-0.5 * distances(self.Z, self.Z))
+        L, keep = _factor(K, noise.unsqueeze(-2))
+        if not bool(keep.all()):  # a draw whose covariance cannot be factored is left out
+            self.U, self.Z, L = U[keep], self.Z[..., keep, :, :], L[..., keep, :, :]
+        eye = torch.eye(Y.shape[-2], dtype=Y.dtype).expand_as(L)
+        self.Linv = torch.linalg.solve_triangular(L, eye, upper=False)
+        ones = self.Linv.sum(-1)  # L^-1 1
+        target = (self.Linv @ v.unsqueeze(-2).unsqueeze(-1)).squeeze(-1)  # L^-1 v
+        self.mean = (ones * target).sum(-1) / (ones * ones).sum(-1)  # *B x m
+        self.alpha = (self.Linv.mT @ (target - self.mean.unsqueeze(-1) * ones).unsqueeze(-1)).squeeze(-1)  # *B x m x n
+
+    @property
+    def num_outputs(self) -> int:
+        return 1
+
+    @property
+    def batch_shape(self) -> torch.Size:
+        return self.Y.shape[:-2]
+
+    @property
+    def dim(self) -> int:
+        return self.Y.shape[-1]
+
+    @property
+    def gamma(self) -> Tensor:
+        """The sampled metrics of the paper, Gamma = U'U / 2; the mode first.  -> m x d x d"""
+        return 0.5 * self.U.mT @ self.U
+
+    def subset_output(self, idcs: list[int]) -> MahalanobisGP:
+        return self
+
+    def components(self, X: Tensor, full: bool = True) -> tuple[Tensor, Tensor]:
+        """Mean and (co)variance under each sampled metric, standardised.  ... x q x d -> ... x m x q, ... x m x q (x q)"""
+        Z = X.unsqueeze(-3) @ self.U.mT  # ... x m x q x d
+        k = self.variance * torch.exp(-0.5 * distances(Z, self.Z))  # ... x m x q x n
+        mean = self.mean.unsqueeze(-1) + (k @ self.alpha.unsqueeze(-1)).squeeze(-1)
+        V = k @ self.Linv.mT  # ... x m x q x n
+        if not full:
+            return mean, (self.variance - (V * V).sum(-1)).clamp_min(1e-12)
+        return mean, self.variance * torch.exp(-0.5 * distances(Z, Z)) - V @ V.mT
+
+    def posterior(
+        self,
+        X: Tensor,
+        output_indices: list[int] | None = None,
+        observation_noise: bool | Tensor = False,
+        posterior_transform: PosteriorTransform | None = None,
+        **kwargs: Any,
+    ) -> Any:
+        """The moment-matched joint posterior at `... x q x d`."""
+        q = X.shape[-2]
+        means, cov = self.components(X, full=q > 1)
+        mean = means.mean(-2)
+        off = means - mean.unsqueeze(-2)  # ... x m x q
+        if q == 1:
+            cov = (cov.mean(-2) + (off**2).mean(-2)).unsqueeze(-1)
+        else:
+            cov = cov.mean(-3) + off.mT @ off / off.shape[-2]
+            cov = cov + 1e-9 * torch.eye(q, dtype=cov.dtype)
+        if observation_noise is not False:
+            extra = self.noise.mean(-1)[..., None, None] if observation_noise is True else torch.diag_embed(
+                observation_noise.squeeze(-1) / self.scale**2
+            )
+            cov = cov + extra * torch.eye(q, dtype=cov.dtype)
+        posterior = GPyTorchPosterior(MultivariateNormal(self.shift + self.scale * mean, self.scale**2 * cov))
+        return posterior if posterior_transform is None else posterior_transform(posterior)
+
+    def condition_on_observations(self, X: Tensor, Y: Tensor, **kwargs: Any) -> MahalanobisGP:
+        """The model with more observations and the same samples of the metric.  X: ... x k x d, Y: ... x k x 1"""
+        v = (Y.squeeze(-1) - self.shift) / self.scale
+        batch = torch.broadcast_shapes(X.shape[:-2], v.shape[:-1], self.batch_shape)
+        noise = kwargs.get("noise")
+        new = self.noise.min(-1).values.unsqueeze(-1) if noise is None else noise.squeeze(-1) / self.scale**2
+        k = X.shape[-2]
+        return MahalanobisGP(
+            torch.cat([self.Y.expand(*batch, *self.Y.shape[-2:]), X.expand(*batch, *X.shape[-2:])], -2),
+            torch.cat([self.v.expand(*batch, self.v.shape[-1]), v.expand(*batch, k)], -1),
+            torch.cat([self.noise.expand(*batch, self.noise.shape[-1]), new.expand(*batch, k)], -1),
+            self.U,
+            self.mode,
+            self.shift,
+            self.scale,
+        )
+
+    def leave_one_out(self) -> tuple[Tensor, Tensor]:
+        """Mean and standard deviation at each training point as predicted from the others, moment-matched.  -> n, n"""
+        Kinv = self.Linv.mT @ self.Linv  # m x n x n
+        diagonal = Kinv.diagonal(dim1=-2, dim2=-1)
+        means = self.v - self.alpha / diagonal
+        variance = (1.0 / diagonal).mean(-2) + means.var(-2, unbiased=False)
+        return self.shift + self.scale * means.mean(-2), self.scale * variance.sqrt()
+
+
+def fit_gp(
+    Y: Tensor,
+    values: Tensor,
+    *,
+    variances: Tensor | None = None,
+    samples: int = 10,
+    seed: int = 0,
+    prior: Prior | None = None,
+    warm: Hyperparameters | None = None,
+    cold: int = 3,
+    iterations: int = 100,
+    inflation: float | None = None,
+) -> MahalanobisGP:
+    """Fit the metric, scale and noise to outcomes at embedded points, and sample the metric's posterior.
+
+    `variances` are known noise variances (None: the noise is inferred); `warm` is where the last fit ended; `cold` random
+    starts are tried beside it; `inflation` scales the Laplace covariance.
+    """
+    prior = Prior() if prior is None else prior
+    rng = generator(seed, "fit")
+    Y, values = Y.double(), values.double()
+    n, d = Y.shape
+    shift = float(values.mean())
+    spread = float(values.std(unbiased=False)) if n > 1 else 0.0
+    scale = spread if spread > 1e-12 * max(abs(shift), 1e-300) else max(abs(shift), 1.0)
+    v = (values - shift) / scale
+    known = None if variances is None else variances.double() / scale**2
+    target = LogPosterior(Y, v, known, prior)
+    starts = [] if warm is None else [warm.padded(d, rng)]
+    starts += [cold_start(d, rng) for _ in range(cold if starts else max(cold, 1))]
+    mode, value = fit(target, starts, iterations=iterations)
+    U = draws(target, mode, samples, rng, inflation=float(n) if inflation is None else inflation)
+    return MahalanobisGP(Y, v, target.noise(mode), U, mode, shift, scale, value)
+
+
+def _factor(K: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
+    """Cholesky factors with as little jitter as it takes, and which samples have one.  -> ... x m x n x n, m"""
+    info = torch.ones(())
+    for jitter in (0.0, 1e-8, 1e-6):
+        L, info = torch.linalg.cholesky_ex(K + torch.diag_embed(noise + jitter * K.diagonal(dim1=-2, dim2=-1)))
+        bad = info != 0
+        if not bool(bad.any()):
+            break
+    m = K.shape[-3]
+    good = (info.reshape(-1, m) == 0).all(0)
+    if not bool(good[0]):
+        L = torch.linalg.cholesky(K + torch.diag_embed(noise + 1e-4 * K.diagonal(dim1=-2, dim2=-1)))
+        good = torch.ones(m, dtype=torch.bool)
+    return L, good
+
+
+def as_starts(packed: Sequence[float] | None) -> Hyperparameters | None:
+    """Hyperparameters from the numbers that a trial's note carries."""
+    return None if packed is None else Hyperparameters.unpack(np.asarray(packed))

@@ -1,0 +1,39 @@
+"""Uncertainty of the metric: a Laplace approximation with diagonal Hessian, and draws from it (paper, S2)."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from .fit import Hyperparameters, LogPosterior
+
+MOST_POINTS = 400  # the exact Hessian costs d^2 n^3; beyond this many points it is taken from a subset and scaled
+
+
+def draws(
+    posterior: LogPosterior, mode: Hyperparameters, m: int, rng: np.random.Generator, *, inflation: float
+) -> Tensor:
+    """The mode and m - 1 draws of U around it.  -> m x d x d
+
+    `inflation` multiplies the covariance of the approximation. An entry whose curvature is not that of a maximum gets
+    the curvature of the prior; `PRECISION_FLOOR` keeps a flat direction from being drawn at random.
+    """
+    if m == 1:
+        return mode.U[None]
+    precision = -_curvature(posterior, mode, rng)
+    floor = max(posterior.prior.ridge, 0.5)
+    precision = torch.triu(torch.clamp(precision / inflation, min=floor))
+    noise = torch.from_numpy(rng.standard_normal((m - 1, posterior.d, posterior.d)))
+    U = mode.U + torch.triu(noise) / torch.sqrt(torch.where(precision > 0, precision, torch.ones_like(precision)))
+    return torch.cat([mode.U[None], torch.triu(U)])
+
+
+def _curvature(posterior: LogPosterior, mode: Hyperparameters, rng: np.random.Generator) -> Tensor:
+    n = posterior.n
+    if n <= MOST_POINTS:
+        return posterior.curvature(mode)
+    keep = torch.from_numpy(np.sort(rng.choice(n, MOST_POINTS, replace=False)))
+    known = None if posterior.known is None else posterior.known[keep]
+    part = LogPosterior(posterior.Y[keep], posterior.v[keep], known, posterior.prior)
+    return part.curvature(mode) * (n / MOST_POINTS)

@@ -1,0 +1,184 @@
+"""The rooms and the direction of the arrows between them: every import is read, none may point the wrong way."""
+
+from __future__ import annotations
+
+import ast
+import textwrap
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1] / "src" / "alebo"
+
+# A room may use rooms of a smaller number. Rooms of one number do not know each other, but for those in SIBLINGS.
+RANK = {
+    "_errors": 0,
+    "_seeds": 0,
+    "space": 1,
+    "goals": 1,
+    "geometry": 1,
+    "models": 1,
+    "history": 2,
+    "acquisition": 2,
+    "methods": 3,
+    "optimizer": 4,
+    "runner": 5,
+    "integrations": 5,
+    "diagnostics": 5,
+    "plots": 5,
+    "report": 5,
+    "bench": 5,
+    "cli": 6,
+    "__main__": 7,
+}
+# Of the outer rooms some may use another: a report shows plots and diagnostics. The test for cycles holds for them, too.
+SIBLINGS = {("_seeds", "_errors"), ("report", "plots"), ("report", "diagnostics"), ("plots", "diagnostics")}
+OPTIONAL = {"optuna", "matplotlib", "plotly", "mujoco", "smac", "cma", "pebble", "dask", "submitit", "typer", "rich"}
+
+
+def modules() -> dict[str, Path]:
+    """Dotted name (without `alebo.`; the door is "") of every file."""
+    found = {}
+    for path in sorted(ROOT.rglob("*.py")):
+        parts = path.relative_to(ROOT).with_suffix("").parts
+        found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
+    return found
+
+
+def arrows(source: str, module: str, is_package: bool, known: set[str]) -> list[tuple[str, str, int, bool]]:
+    """(imported module, imported name, line, at module level) for every import of alebo itself; anywhere in the file."""
+    tree = ast.parse(source)
+    typing_only = {
+        id(n)
+        for block in ast.walk(tree)
+        if isinstance(block, ast.If) and ast.unparse(block.test).endswith("TYPE_CHECKING")
+        for n in ast.walk(block)
+    }
+    inner = {
+        id(n) for f in ast.walk(tree) if isinstance(f, ast.FunctionDef | ast.AsyncFunctionDef) for n in ast.walk(f)
+    } | typing_only
+    out: list[tuple[str, str, int, bool]] = []
+    for node in ast.walk(tree):
+        top = id(node) not in inner
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                if alias.name == "alebo" or alias.name.startswith("alebo."):
+                    out.append((alias.name.removeprefix("alebo").removeprefix("."), "", node.lineno, top))
+        elif isinstance(node, ast.ImportFrom):
+            if node.level:
+                parts = module.split(".") if module else []
+                keep = len(parts) - node.level + int(is_package)
+                base = ".".join([*parts[:keep], *(node.module.split(".") if node.module else [])])
+            elif node.module and (node.module == "alebo" or node.module.startswith("alebo.")):
+                base = node.module.removeprefix("alebo").removeprefix(".")
+            else:
+                continue
+            for alias in node.names:
+                deeper = f"{base}.{alias.name}".removeprefix(".")
+                out.append((deeper, "", node.lineno, top) if deeper in known else (base, alias.name, node.lineno, top))
+    return out
+
+
+def room(module: str) -> str:
+    return module.split(".")[0]
+
+
+def wrong(module: str, target: str, name: str) -> str | None:
+    """Why this import points the wrong way, or None."""
+    here, there = room(module), room(target)
+    if here == there:
+        return None
+    if there == "":
+        if name.startswith("__") or here in ("bench", "cli"):  # __version__; and the two that use the door like a user
+            return None
+        return "only bench and cli come in by the door; name the room"
+    if here == "bench":
+        if any(part.startswith("_") for part in target.split(".")):
+            return "bench uses the door and the public rooms, like any other user"
+        return None if there != "cli" else "bench does not know the command line"
+    if there == "bench" and here != "cli":
+        return "nobody but the command line knows bench"
+    if RANK[there] < RANK[here] or (here, there) in SIBLINGS:
+        return None
+    return f"{here} (layer {RANK[here]}) may not use {there} (layer {RANK[there]})"
+
+
+FOUND = modules()
+
+
+def test_every_room_has_its_layer() -> None:
+    strange = sorted({room(m) for m in FOUND} - set(RANK) - {""})
+    assert not strange, f"Give these rooms a layer in RANK, and a line in docs/architecture.md: {strange}"
+
+
+@pytest.mark.parametrize("module", [m for m in FOUND if m])
+def test_arrows_point_one_way(module: str) -> None:
+    path = FOUND[module]
+    broken = [
+        f"{path.name}:{line} imports {target or 'alebo'}{': ' + name if name else ''}: {why}"
+        for target, name, line, _ in arrows(path.read_text(), module, path.name == "__init__.py", set(FOUND))
+        if (why := wrong(module, target, name))
+    ]
+    assert not broken, "\n".join(broken)
+
+
+def test_no_import_cycles() -> None:
+    graph = {
+        m: {t for t, _, _, top in arrows(p.read_text(), m, p.name == "__init__.py", set(FOUND)) if top and t in FOUND}
+        - {m, ""}
+        for m, p in FOUND.items()
+        if m
+    }
+    done: set[str] = set()
+
+    def walk(m: str, way: tuple[str, ...]) -> None:
+        assert m not in way, "import cycle: " + " -> ".join([*way[way.index(m) :], m])
+        if m in done:
+            return
+        # a package's __init__ gathers its files; that they are gathered is no arrow back
+        for t in graph.get(m, ()):
+            walk(t, (*way, m))
+        done.add(m)
+
+    for m in graph:
+        walk(m, ())
+
+
+@pytest.mark.parametrize("module", [m for m in FOUND if m and room(m) in RANK and RANK[room(m)] <= 4])
+def test_optional_libraries_stay_outside_the_core(module: str) -> None:
+    tree = ast.parse(FOUND[module].read_text())
+    inner = {id(n) for f in ast.walk(tree) if isinstance(f, ast.FunctionDef) for n in ast.walk(f)}
+    inner |= {
+        id(n)
+        for b in ast.walk(tree)
+        if isinstance(b, ast.If) and ast.unparse(b.test).endswith("TYPE_CHECKING")
+        for n in ast.walk(b)
+    }
+    for node in ast.walk(tree):
+        if id(node) in inner:
+            continue
+        names = [a.name for a in node.names] if isinstance(node, ast.Import) else []
+        if isinstance(node, ast.ImportFrom) and not node.level:
+            names = [node.module or ""]
+        heavy = {n.split(".")[0] for n in names} & OPTIONAL
+        assert not heavy, f"{module}:{node.lineno} imports {heavy} at module level; import it inside the function"
+
+
+@pytest.mark.parametrize(
+    ("module", "source"),
+    [
+        ("geometry.polytope", "from ..space import Space"),
+        ("models.kernel", "from ..goals import Goals"),
+        ("space", "def f():\n    from .optimizer import Optimizer"),
+        ("methods.alebo", "import alebo.optimizer"),
+        ("methods.alebo", "def f():\n    import alebo"),
+        ("history", "from .acquisition import propose"),
+        ("bench.speed", "from .._seeds import derive"),
+        ("bench.speed", "from alebo._seeds import derive"),
+        ("optimizer", "from .cli import main"),
+        ("runner", "def f():\n    from .bench import problems"),
+    ],
+)
+def test_the_walker_sees_a_wrong_arrow(module: str, source: str) -> None:
+    found = arrows(textwrap.dedent(source), module, False, set(FOUND) | {"optimizer", "acquisition", "cli", "bench"})
+    assert any(wrong(module, target, name) for target, name, _, _ in found), source

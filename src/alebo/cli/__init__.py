@@ -1,0 +1,3 @@
+"""The `alebo` command. Nothing heavy is imported until a command needs it."""
+
+from .app import main as main

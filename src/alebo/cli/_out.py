@@ -1,0 +1,66 @@
+"""What the commands share: where words go (stderr), where results go (stdout), and results as JSON."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+
+import typer
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+Json: TypeAlias = Annotated[bool, typer.Option("--json", help="Print one JSON document for scripts instead of words.")]
+
+
+def out() -> Console:
+    """Results: standard output, without wrapping long lines where it is no terminal."""
+    from rich.console import Console
+
+    return Console(highlight=False)
+
+
+def err() -> Console:
+    """Words about the work: standard error."""
+    from rich.console import Console
+
+    return Console(stderr=True, highlight=False)
+
+
+def say(console: Console, text: str = "", style: str = "") -> None:
+    """Plain words: wrapped at a terminal's edge, left alone in a file or a pipe."""
+    console.print(text, markup=False, soft_wrap=not console.is_terminal, style=style)
+
+
+def plain(value: Any) -> Any:
+    """The same data with what JSON knows only: NumPy numbers become numbers, what is not finite becomes null."""
+    if isinstance(value, Mapping):
+        return {str(k): plain(v) for k, v in value.items()}
+    if isinstance(value, str | bool | int) or value is None:
+        return value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if hasattr(value, "tolist"):
+        return plain(value.tolist())
+    if isinstance(value, Sequence | set):
+        return [plain(v) for v in value]
+    return str(value)
+
+
+def print_json(data: Any) -> None:
+    """One JSON document on standard output."""
+    typer.echo(json.dumps(plain(data), indent=2, ensure_ascii=False))
+
+
+def table(headers: Sequence[str], rows: Sequence[Sequence[Any]], *, right: Sequence[int] = ()) -> Any:
+    """A small table without lines, for the terminal."""
+    from rich.table import Table
+
+    t = Table(box=None, pad_edge=False, header_style="bold")
+    for i, h in enumerate(headers):
+        t.add_column(h, justify="right" if i in right else "left", overflow="fold")
+    for row in rows:
+        t.add_row(*(str(v) for v in row))
+    return t

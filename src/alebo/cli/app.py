@@ -1,0 +1,95 @@
+"""The commands and their help; each body lives in a neighbour and is imported when its command is called."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from .._errors import AleboError, InputError
+from ._out import Json, err, print_json, say
+
+app = typer.Typer(
+    name="alebo",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    help="Good settings for expensive functions of 20 to 1000 and more parameters.\n\n"
+    "First look: alebo demo.  Your own program: alebo new, then alebo run study.toml.",
+)
+
+
+def main(argv: list[str] | None = None) -> None:
+    """The entry point: errors become one sentence on stderr (or a JSON document) and an exit code."""
+    args = sys.argv[1:] if argv is None else argv
+    try:
+        app(args=args, prog_name="alebo")
+    except AleboError as error:
+        if "--json" in args:
+            print_json({"error": str(error), "type": type(error).__name__})
+        say(err(), f"Error: {error}", "red")
+        sys.exit(2 if isinstance(error, InputError) else 1)
+    except KeyboardInterrupt:
+        err().print("Stopped. The same command goes on from here.")
+        sys.exit(130)
+    except BrokenPipeError:
+        sys.exit(1)
+
+
+def _version(show: bool) -> None:
+    if show:
+        from .. import __version__
+
+        typer.echo(__version__)
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    pass
+
+
+@app.command()
+def demo(
+    problem: Annotated[
+        str, typer.Argument(help="branin (100 parameters, 2 matter) or hexapod (a walking robot).")
+    ] = "branin",
+    budget: Annotated[int | None, typer.Option(help="Evaluations to spend.")] = None,
+    seed: Annotated[int, typer.Option(help="Another seed, another run.")] = 0,
+    folder: Annotated[Path, typer.Option(help="Where the picture goes.")] = Path("alebo-demo"),
+    json_: Json = False,
+) -> None:
+    """Watch it work: an optimization with live progress, a picture, and what to try next."""
+    from .demo import demo as run
+
+    run(problem, budget=budget, seed=seed, folder=folder, as_json=json_)
+
+
+@app.command()
+def advise(
+    params: Annotated[int, typer.Option("--params", "-p", help="How many parameters you have.")],
+    budget: Annotated[int, typer.Option("--budget", "-n", help="How many evaluations you can afford.")],
+    seed: Annotated[int, typer.Option(help="Seed of the simulation.")] = 0,
+    json_: Json = False,
+) -> None:
+    """Which embedding size, and how likely it contains an optimum."""
+    from .advise import advise as run
+
+    run(params, budget, seed=seed, as_json=json_)
+
+
+_PASS_ON = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}
+
+
+@app.command(add_help_option=False, context_settings=_PASS_ON)
+def bench(ctx: typer.Context) -> None:
+    """The paper's experiments: run, table, figure (alebo bench --help)."""
+    from ..bench.cli import app as bench_app
+
+    bench_app(args=ctx.args, prog_name="alebo bench")

@@ -1,0 +1,320 @@
+"""How a run is going: a snapshot of its history (pure), and a live view of snapshots for a terminal."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from .goals import Goals, pareto
+from .history import History, State, Trial
+
+if TYPE_CHECKING:
+    from rich.console import Console, RenderableType
+
+Number: TypeAlias = float | None
+BARS = "▁▂▃▄▅▆▇█"
+ASCII_BARS = "_.-=+*#@"
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """One look at a run: everything the live view shows, as plain numbers."""
+
+    done: int
+    budget: int | None
+    pending: int
+    failed: int
+    infeasible: int
+    outcome: str
+    best: Number  # in the user's sign; with several objectives the size of the front
+    best_trial: int | None
+    trace: tuple[float, ...]  # best after each finished trial, NaN before the first feasible one
+    dim: int | None  # present size of the embedding
+    grown: int  # how many times it grew
+    model_seconds: float = 0.0  # spent in ask, all told
+    evaluation_seconds: float = 0.0  # spent in evaluations, all told
+    seconds_left: float | None = None
+    front: bool = False
+
+
+def snapshot(
+    history: History,
+    goals: Goals,
+    *,
+    model_seconds: float = 0.0,
+    evaluation_seconds: float = 0.0,
+    seconds_per_trial: float | None = None,
+) -> Snapshot:
+    """The state of a run from its history and the seconds spent so far."""
+    done = [t for t in history if t.state is not State.PENDING]
+    feasible = [t for t in done if t.complete and goals.feasible(t.outcomes)]
+    complete = sum(t.complete for t in done)
+    front = not goals.single
+    name = " and ".join(g.outcome for g in goals.objectives)
+    best: Number = None
+    best_trial: int | None = None
+    if front:
+        trace = _front_sizes(done, goals)
+        best = trace[-1] if trace and feasible else None
+    else:
+        trace = []
+        sign = goals.sign(goals.objectives[0].outcome)
+        lowest = math.nan
+        for t in done:
+            if t.complete and goals.feasible(t.outcomes):
+                value = float(goals.objective_values(t.outcomes)[0])
+                if not value >= lowest:
+                    lowest, best_trial = value, t.number
+            trace.append(sign * lowest)
+        best = None if best_trial is None else sign * lowest
+    dims = [int(t.note["dim"]) for t in history if isinstance(t.note.get("dim"), int | float)]
+    left = None
+    if history.budget is not None and seconds_per_trial is not None:
+        left = max(0, history.budget - len(done)) * seconds_per_trial
+    return Snapshot(
+        done=len(done),
+        budget=history.budget,
+        pending=len(history) - len(done),
+        failed=len(done) - complete,
+        infeasible=complete - len(feasible),
+        outcome=name,
+        best=best,
+        best_trial=best_trial,
+        trace=tuple(trace),
+        dim=dims[-1] if dims else None,
+        grown=sum(b > a for a, b in pairwise(dims)),
+        model_seconds=model_seconds,
+        evaluation_seconds=evaluation_seconds,
+        seconds_left=left,
+        front=front,
+    )
+
+
+def _front_sizes(done: Sequence[Trial], goals: Goals) -> list[float]:
+    import numpy as np
+
+    sizes: list[float] = []
+    rows: list[Any] = []
+    for t in done:
+        if t.complete and goals.feasible(t.outcomes):
+            rows.append(goals.objective_values(t.outcomes))
+            values = np.stack(rows)
+            rows = list(values[pareto(values)])
+        sizes.append(float(len(rows)) if rows else math.nan)
+    return sizes
+
+
+def sparkline(values: Sequence[float], width: int = 30, bars: str = BARS) -> str:
+    """Numbers as a line of little bars, the newest to the right; each bar is the last value of its share.
+
+    A trace ends at its best value: steps near that end are drawn larger than a linear scale would, so that one bad
+    start does not flatten everything after it.
+    """
+    known = [v for v in values if math.isfinite(v)]
+    if not known or width < 1:
+        return ""
+    if len(values) > width:
+        values = [values[math.ceil((i + 1) * len(values) / width) - 1] for i in range(width)]
+    low, high = min(known), max(known)
+    span = high - low
+
+    def level(v: float) -> float:
+        t = (v - low) / span
+        return t**0.4 if known[-1] == low else 1.0 - (1.0 - t) ** 0.4 if known[-1] == high else t
+
+    out = ""
+    for v in values:
+        if not math.isfinite(v):
+            out += " "
+        else:
+            out += bars[0] if span <= 0 else bars[min(len(bars) - 1, int(level(v) * len(bars)))]
+    return out
+
+
+def clock(seconds: float) -> str:
+    """Seconds as people say them: 0:07, 12:30, 3:05:00, 2 d 04 h."""
+    total = round(seconds)
+    if total >= 86400:
+        return f"{total // 86400} d {total % 86400 // 3600:02d} h"
+    if total >= 3600:
+        return f"{total // 3600}:{total % 3600 // 60:02d}:{total % 60:02d}"
+    return f"{total // 60}:{total % 60:02d}"
+
+
+def seconds(value: float) -> str:
+    """A short time with a sensible number of digits."""
+    return f"{value * 1000:.0f} ms" if value < 0.1 else f"{value:.1f} s" if value < 100 else clock(value)
+
+
+def number(value: float) -> str:
+    """A number in at most ten characters, for people."""
+    return f"{value:.5g}"
+
+
+def status_lines(now: Snapshot, *, title: str = "", width: int = 80, ascii_only: bool = False) -> list[str]:
+    """The view as plain lines of at most `width` characters: what the terminal shows, without colour."""
+    dot = " | " if ascii_only else " · "
+    of = f"{now.done} of {now.budget}" if now.budget else str(now.done)
+    head = f"{title}{dot if title else ''}{of} evaluations"
+    if now.seconds_left is not None and now.done:
+        head += f"{dot}{clock(now.seconds_left)} left"
+    if now.best is None:
+        word = "no feasible point yet" if now.infeasible else "nothing measured yet"
+        second = word
+    elif now.front:
+        second = f"front of {int(now.best)} for {now.outcome}"
+    else:
+        second = f"best {now.outcome} {number(now.best)} (trial {now.best_trial})"
+    room = min(40, width - len(second) - 2)
+    spark = sparkline(now.trace, room, ASCII_BARS if ascii_only else BARS) if room >= 5 else ""
+    second = f"{second}  {spark}" if spark else second
+    per = max(1, now.done)
+    parts = [f"model {seconds(now.model_seconds / per)}", f"evaluation {seconds(now.evaluation_seconds / per)} each"]
+    counts = [f"failed {now.failed}", f"infeasible {now.infeasible}"]
+    if now.pending:
+        counts.append(f"running {now.pending}")
+    if now.dim is not None:
+        counts.append(f"dimension {now.dim}" + (f" (grown {now.grown}x)" if now.grown else ""))
+    lines = [head, second]
+    joined = dot.join(parts + counts)
+    lines += [joined] if len(joined) <= width else [dot.join(parts), dot.join(counts)]
+    return [line[:width].rstrip() for line in lines]
+
+
+def events(before: History | None, after: History, goals: Goals) -> list[str]:
+    """One line for each thing worth knowing that happened between two looks at a run."""
+    seen = {} if before is None else {t.number: t.state for t in before}
+    fresh = [t for t in after if t.state is not State.PENDING and seen.get(t.number, State.PENDING) is State.PENDING]
+    out: list[str] = []
+    old = _dim(before)
+    for t in fresh:
+        if t.state is State.FAILED:
+            out.append(f"trial {t.number} failed: {(t.reason or 'no reason given').splitlines()[0]}")
+    known = [] if before is None else [t for t in before if t.complete and goals.feasible(t.outcomes)]
+    good = [t for t in fresh if t.complete and goals.feasible(t.outcomes)]
+    if good and not known and goals.constraints:
+        out.append(f"trial {good[0].number} is the first that satisfies the constraints")
+    if goals.single and good:
+        best = min((float(goals.objective_values(t.outcomes)[0]) for t in known), default=math.inf)
+        top = min(good, key=lambda t: float(goals.objective_values(t.outcomes)[0]))
+        if float(goals.objective_values(top.outcomes)[0]) < best:
+            objective = goals.objectives[0].outcome
+            out.append(f"trial {top.number}: best {objective} is now {number(top.outcomes[objective].mean)}")
+    new = _dim(after)
+    if old is not None and new is not None and new > old:
+        out.append(f"the embedding grew from {old} to {new} dimensions")
+    return out
+
+
+def _dim(history: History | None) -> int | None:
+    for t in reversed(history or ()):
+        if isinstance(t.note.get("dim"), int | float):
+            return int(t.note["dim"])
+    return None
+
+
+@dataclass
+class Progress:
+    """A live view for a terminal: three lines that refresh, events above them. Silent where there is no terminal.
+
+    Unlike `status_lines`, which is pure, it holds the clock: call `update(history, ...)` after every change.
+    """
+
+    goals: Goals
+    title: str = ""
+    console: Console | None = None
+    log_events: bool = False  # print the event lines where there is no terminal, too
+    model_seconds: float = 0.0
+    evaluation_seconds: float = 0.0
+    _last: History | None = None
+    _live: Any = None
+    _times: list[float] = field(default_factory=list)
+    _started: float = 0.0
+    _first: int = 0
+
+    def __enter__(self) -> Progress:
+        from rich.console import Console
+
+        if self.console is None:
+            self.console = Console(stderr=True, highlight=False)
+        self._started = time.monotonic()
+        if self.live:
+            from rich.live import Live
+
+            self._live = Live(console=self.console, refresh_per_second=8, transient=False)
+            self._live.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+        if self._live is not None:
+            self._live.stop()
+
+    @property
+    def live(self) -> bool:
+        """Whether lines can be redrawn here."""
+        return self.console is not None and self.console.is_terminal and not self.console.is_dumb_terminal
+
+    def start(self, history: History) -> None:
+        """Show where a run stands before it goes on; what is already there is no event."""
+        self._last = history
+        self._first = sum(t.state is not State.PENDING for t in history)
+        self._draw(history)
+
+    def update(self, history: History, *, model_seconds: float = 0.0, evaluation_seconds: float = 0.0) -> None:
+        """Take in a later history of the run, and the seconds that were spent since the last one."""
+        self.model_seconds += model_seconds
+        self.evaluation_seconds += evaluation_seconds
+        for line in events(self._last, history, self.goals):
+            self._say(line)
+        self._last = history
+        self._draw(history)
+
+    def now(self, history: History) -> Snapshot:
+        """The snapshot of this moment, with the time left judged by the wall clock of this run."""
+        finished = sum(t.state is not State.PENDING for t in history) - self._first
+        rate = (time.monotonic() - self._started) / finished if finished > 0 else None
+        return snapshot(
+            history,
+            self.goals,
+            model_seconds=self.model_seconds,
+            evaluation_seconds=self.evaluation_seconds,
+            seconds_per_trial=rate,
+        )
+
+    def _say(self, line: str) -> None:
+        from rich.text import Text
+
+        if self.console is None:
+            return
+        if self.console.is_terminal or self.log_events:
+            stamp = clock(time.monotonic() - self._started)
+            self.console.print(Text.assemble((f"{stamp:>7}  ", "dim"), line), soft_wrap=True)
+
+    def _draw(self, history: History) -> None:
+        if self._live is not None:
+            self._live.update(self._render(self.now(history)), refresh=True)
+
+    def _render(self, now: Snapshot) -> RenderableType:
+        from rich.console import Group
+        from rich.text import Text
+
+        assert self.console is not None
+        width = self.console.width
+        ascii_only = not (self.console.encoding or "").lower().startswith("utf")
+        lines = status_lines(now, title=self.title, width=width, ascii_only=ascii_only)
+        done = now.done / now.budget if now.budget else 0.0
+        full = int(done * min(width, 60))
+        bar = Text(("#" if ascii_only else "━") * full, style="green")
+        bar.append(("-" if ascii_only else "─") * (min(width, 60) - full), style="dim")
+        rows = [
+            Text(lines[0], style="bold"),
+            bar,
+            Text(lines[1], style="cyan"),
+            *(Text(x, style="dim") for x in lines[2:]),
+        ]
+        return Group(*(rows if now.budget else [rows[0], *rows[2:]]))

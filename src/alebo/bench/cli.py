@@ -1,0 +1,64 @@
+"""`alebo bench`: the experiments on the command line. Also `python -m alebo.bench`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+app = typer.Typer(
+    help="The paper's experiments: run, table, figure.", no_args_is_help=True, pretty_exceptions_enable=False
+)
+
+
+@app.callback()
+def _group() -> None:
+    """The paper's experiments: run, table, figure."""
+
+
+@app.command()
+def run(
+    problem: Annotated[
+        str,
+        typer.Option(
+            help="Problems, comma-separated: branin-100,gramacy-100 or module:factory; `paper` for the paper's five."
+        ),
+    ],
+    method: Annotated[str, typer.Option(help="Methods: alebo,hesbo-2d or label=name(setting=value) or module:Class.")],
+    seeds: Annotated[str, typer.Option(help="0-49, or 0,3,7.")] = "0-9",
+    jobs: Annotated[int, typer.Option(help="Runs at a time, each on one thread.")] = 1,
+    out: Annotated[Path, typer.Option(help="Folder for the results, one file a run.")] = Path("results"),
+    budget: Annotated[int | None, typer.Option(help="Evaluations a run; the problem's own where left out.")] = None,
+    retry_failed: Annotated[bool, typer.Option(help="Make failed runs again.")] = False,
+) -> None:
+    """Make every (problem, method, seed) once; what is present is skipped, so an interrupted sweep continues."""
+    from . import experiment
+    from .labels import labels
+    from .problems import PAPER
+
+    names = [
+        n.strip() for part in problem.split(",") for n in (PAPER if part.strip() == "paper" else [part]) if n.strip()
+    ]
+    tasks = experiment.plan(names, labels(method), experiment.seeds(seeds), out, budget=budget)
+    tally = experiment.run(tasks, jobs=jobs, retry_failed=retry_failed)
+    typer.echo(f"{tally.made} runs made, {tally.failed} of them failed, {tally.skipped} were there already: {out}")
+    if tally.failed:
+        raise typer.Exit(1)
+
+
+def main() -> None:
+    """Run the app; a wrong input is one sentence, not a traceback."""
+    import sys
+
+    from alebo import AleboError
+
+    try:
+        app(prog_name="python -m alebo.bench")
+    except AleboError as error:
+        print(error, file=sys.stderr)
+        raise SystemExit(2) from None
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,156 @@
+"""How a method is written on the command line, and the settings that the paper used for each problem.
+
+`alebo` is a method with its defaults, `alebo(dim=4)` one with settings, `small=alebo(dim=4)` the same under a label
+of your own (it names the folder of results). Variants such as `alebo-paper` read the problem's dimensions themselves.
+A third party's method is `module:Class`, with settings like any other.
+"""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import alebo
+from alebo import InputError
+from alebo.methods import METHODS, Method, build
+
+from .problems import Problem
+from .problems._problem import resolve
+
+_LABEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]*")
+_TEXT = re.compile(r"(?:(?P<label>[^=()]+)=)?(?P<name>[^=()]+)(?:\((?P<settings>.*)\))?")
+
+
+def _need(problem: Problem, what: str) -> int:
+    value: int | None = getattr(problem, what)
+    if value is None:
+        raise InputError(
+            f"Variants named after the paper need the problem's `{what}`; {problem.name!r} states none. "
+            "Give the dimension yourself: alebo(dim=8)."
+        )
+    return value
+
+
+def _paper(problem: Problem, settings: dict[str, Any]) -> Method:
+    make = getattr(alebo.ALEBO, "paper", None)
+    if make is None:
+        raise InputError("This alebo has no ALEBO.paper yet. Use alebo(dim=...) instead.")
+    made: Method = make(**{"dim": _need(problem, "paper_dim"), **settings})
+    return made
+
+
+def _fixed(name: str, of: Callable[[Problem], int]) -> Callable[[Problem, dict[str, Any]], Method]:
+    return lambda problem, settings: build(name, **{"dim": of(problem), **settings})
+
+
+def _d(problem: Problem) -> int:
+    return _need(problem, "active")
+
+
+# Variants that read the problem's dimensions: d (`active`) and d_e (`paper_dim`), as the paper set them.
+VARIANTS: dict[str, Callable[[Problem, dict[str, Any]], Method]] = {
+    "alebo-fixed": _fixed("alebo", lambda p: _need(p, "paper_dim")),
+    "alebo-paper": _paper,
+    "rembo-d": _fixed("rembo", _d),
+    "hesbo-d": _fixed("hesbo", _d),
+    "hesbo-2d": _fixed("hesbo", lambda p: 2 * _d(p)),
+}
+
+
+@dataclass(frozen=True)
+class Label:
+    """A method as written: its label (a folder's name), its name and settings; `make` builds the method."""
+
+    text: str
+    label: str
+    name: str
+    settings: dict[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def parse(cls, text: str) -> Label:
+        """Read `name`, `name(setting=value, ...)` or `label=name(...)`; the name is checked, the settings by `make`."""
+        match = _TEXT.fullmatch(text.strip())
+        if not match:
+            raise InputError(f"A method is written name, name(setting=value) or label=name(...); got {text!r}.")
+        name = match["name"].strip()
+        settings = _settings(text, match["settings"])
+        if name not in VARIANTS:
+            resolve(name, METHODS, "method", tuple(VARIANTS))
+        label = (match["label"] or _default_label(name, settings)).strip()
+        if not _LABEL.fullmatch(label):
+            raise InputError(
+                f"A label names a folder: letters, digits and . _ + - only; got {label!r} from {text!r}. "
+                "Write mine=name(...) with a label of your own."
+            )
+        return cls(text.strip(), label, name, settings)
+
+    def make(self, problem: Problem) -> Method:
+        """The method for this problem."""
+        if self.name in VARIANTS:
+            return VARIANTS[self.name](problem, dict(self.settings))
+        if self.name in METHODS:
+            return build(self.name, **self.settings)
+        found = resolve(self.name, METHODS, "method", tuple(VARIANTS))
+        try:
+            made = found if isinstance(found, Method) and not self.settings else found(**self.settings)
+        except TypeError as error:
+            raise InputError(f"{self.name!r} cannot be built with {self.settings}: {error}.") from None
+        if not isinstance(made, Method):
+            raise InputError(f"A method is an alebo.methods.Method; {self.name!r} gave {type(made).__name__}.")
+        return made
+
+
+def describe(method: Method) -> dict[str, Any]:
+    """The method's name and settings as plain data, for the record of a run."""
+    values = {f.name: getattr(method, f.name) for f in dataclasses.fields(method) if f.init}  # type: ignore[arg-type]
+    plain = {k: v if isinstance(v, str | int | float | bool | None) else repr(v) for k, v in values.items()}
+    return {"name": method.name, **plain}
+
+
+def split(text: str) -> list[str]:
+    """Cut at commas that are outside brackets: `a,b(c=1,d=2)` is two methods."""
+    parts, depth, start = [], 0, 0
+    for i, letter in enumerate(text):
+        depth += (letter in "([{") - (letter in ")]}")
+        if letter == "," and depth == 0:
+            parts.append(text[start:i])
+            start = i + 1
+    return [part.strip() for part in [*parts, text[start:]] if part.strip()]
+
+
+def labels(text: str) -> list[Label]:
+    """All methods of a comma-separated list, with labels that differ."""
+    found = [Label.parse(part) for part in split(text)]
+    if not found:
+        raise InputError("Name one method or more, such as --method alebo,hesbo-2d; got none.")
+    names = [label.label for label in found]
+    twice = sorted({n for n in names if names.count(n) > 1})
+    if twice:
+        raise InputError(
+            f"Methods of one sweep need different labels; got {twice} more than once. Write mine=name(...)."
+        )
+    return found
+
+
+def _settings(text: str, inside: str | None) -> dict[str, Any]:
+    if not inside or not inside.strip():
+        return {}
+    out: dict[str, Any] = {}
+    for part in split(inside):
+        key, equals, value = part.partition("=")
+        if not equals or not key.strip().isidentifier():
+            raise InputError(f"Settings are written setting=value; got {part!r} in {text!r}.")
+        try:
+            out[key.strip()] = ast.literal_eval(value.strip())
+        except (ValueError, SyntaxError):
+            out[key.strip()] = value.strip()  # a bare word is text
+    return out
+
+
+def _default_label(name: str, settings: dict[str, Any]) -> str:
+    base = name.replace(":", "-").replace("_", "-")
+    return "-".join([base, *(f"{key}{value}" for key, value in settings.items())]).replace(" ", "")

@@ -1,0 +1,97 @@
+"""The problems by name. `PROBLEMS[name]()` builds one; heavy ones are imported only then.
+
+Active columns (and the subspace of the random one) are drawn once from the problem's name and stay: runs differ by the
+method's seed only, from which its embedding is drawn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from importlib import import_module
+
+from alebo import InputError
+
+from ..._seeds import generator
+from . import functions
+from ._problem import Problem as Problem
+from ._problem import resolve
+from .wrappers import embed as embed
+from .wrappers import noisy as noisy
+from .wrappers import permute as permute
+from .wrappers import rotate as rotate
+from .wrappers import shift as shift
+
+
+def _branin(D: int) -> Problem:
+    # as in the paper: the first half of the columns has Branin's first bounds, the second half its second
+    name, half = f"branin-{D}", D // 2
+    rng = generator(0, "axes", name)
+    axes = (int(rng.integers(half)), half + int(rng.integers(D - half)))
+    blocks = [(-5.0, 10.0)] * half + [(0.0, 15.0)] * (D - half)
+    base = embed(functions.branin(), D, name=name, bounds=blocks, axes=axes)
+    return replace(base, paper_dim=4, published=name)
+
+
+def _hartmann(D: int) -> Problem:
+    name = f"hartmann6-{D}"
+    return replace(embed(functions.hartmann6(), D, name=name), paper_dim=12, published=name)
+
+
+def _gramacy() -> Problem:
+    return replace(embed(functions.gramacy(), 100, name="gramacy-100"), paper_dim=4, published="gramacy-100")
+
+
+def _random() -> Problem:
+    name = "hartmann6-random-1000"
+    return replace(rotate(functions.hartmann6(), 1000, name=name), paper_dim=12, published=name)
+
+
+def _levy(d: int) -> Problem:
+    moved = shift(functions.levy(d), name=f"levy{d}-shifted")
+    return replace(embed(moved, 100, name=f"levy{d}-100"), paper_dim=None)
+
+
+def _unpublished(base: Problem, sd: float) -> Problem:
+    return replace(noisy(base, sd), published=None)
+
+
+def lazy(module: str, attribute: str) -> Callable[[], Problem]:
+    """A factory that imports `alebo.bench.problems.<module>` only when called: for problems with heavy parts."""
+
+    def factory() -> Problem:
+        made: Problem = getattr(import_module(f".{module}", __name__), attribute)()
+        return made
+
+    return factory
+
+
+PROBLEMS: dict[str, Callable[[], Problem]] = {
+    **{f"branin-{D}": partial(_branin, D) for D in (50, 100, 200, 500, 1000)},
+    "hartmann6-100": lambda: _hartmann(100),
+    "hartmann6-1000": lambda: _hartmann(1000),
+    "hartmann6-random-1000": _random,
+    "gramacy-100": _gramacy,
+    "levy20-100": lambda: _levy(20),
+    "levy100-100": lambda: _levy(100),
+    "branin-currin-100": lambda: embed(functions.branin_currin(), 100, name="branin-currin-100"),
+    # noise of 5 % of the range of Hartmann6 (0 to -3.32) and of Gramacy's objective (0 to 2); Branin's wells are flat
+    # against its range of 308, so there the noise is 1, a few times the optimum
+    "hartmann6-100-noisy": lambda: _unpublished(_hartmann(100), 0.166),
+    "hartmann6-100-noisy10": lambda: replace(_unpublished(_hartmann(100), 0.332), name="hartmann6-100-noisy10"),
+    "hartmann6-1000-noisy": lambda: _unpublished(_hartmann(1000), 0.166),
+    "gramacy-100-noisy": lambda: _unpublished(_gramacy(), 0.1),
+    "branin-100-noisy": lambda: _unpublished(_branin(100), 1.0),
+}
+
+PAPER = ("branin-100", "gramacy-100", "hartmann6-100", "hartmann6-1000", "hartmann6-random-1000")
+
+
+def problem(name: str) -> Problem:
+    """The problem of that name, or the one that `module:factory` (a third party's) points at."""
+    found = resolve(name, PROBLEMS, "problem")
+    made = found() if callable(found) and not isinstance(found, Problem) else found
+    if not isinstance(made, Problem):
+        raise InputError(f"A problem's factory returns an alebo.bench.Problem; {name!r} gave {type(made).__name__}.")
+    return made

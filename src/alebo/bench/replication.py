@@ -1,0 +1,162 @@
+"""One run: a problem, a method, a seed; everything that tables and figures need, as one small record."""
+
+from __future__ import annotations
+
+import os
+import platform
+import subprocess
+import time
+import traceback
+from collections.abc import Callable
+from functools import cache
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import alebo
+from alebo import AleboError, Optimizer
+
+from .labels import Label, describe
+from .problems import Problem
+
+FORMAT = 1
+KIND = "alebo-bench-run"
+
+
+def replication(
+    problem: Problem,
+    label: Label | str,
+    seed: int,
+    *,
+    budget: int | None = None,
+    progress: Callable[[int], None] | None = None,
+) -> dict[str, Any]:
+    """Run a method on a problem once and return its record. Whatever goes wrong is in the record, never raised."""
+    label = Label.parse(label) if isinstance(label, str) else label
+    budget = problem.budget if budget is None else int(budget)
+    record: dict[str, Any] = {
+        "kind": KIND,
+        "format": FORMAT,
+        "problem": problem.name,
+        "D": problem.D,
+        "optimum": problem.optimum,
+        "label": label.label,
+        "method": {"name": label.name, **label.settings},
+        "seed": int(seed),
+        "budget": budget,
+        "state": "failed",
+        "error": None,
+        "outcomes": {name: [] for name in problem.goals.outcomes},  # as measured; None where an evaluation failed
+        "truth": {name: [] for name in problem.noise if problem.noise[name]},  # without noise, where there is noise
+        "feasible": [],
+        "dim": [],
+        "seconds": {"model": [], "evaluation": []},
+        "best": None,
+        "environment": environment(),
+    }
+    try:
+        method = label.make(problem)
+        record["method"] = describe(method)
+        optimizer = Optimizer(problem.space, problem.goals, method=method, seed=int(seed), budget=budget)
+        for k in range(budget):
+            _step(problem, optimizer, record, int(seed), k)
+            if progress is not None:
+                progress(k + 1)
+        clock = time.process_time()
+        record["best"] = _best(problem, optimizer)
+        record["seconds"]["best"] = _seconds(clock)
+        record["state"] = "complete"
+    except Exception as error:
+        record["error"] = f"{type(error).__name__}: {error}"
+        if not isinstance(error, AleboError):
+            record["traceback"] = traceback.format_exc(limit=-4).replace(str(Path(alebo.__file__).parent), "alebo")
+    return record
+
+
+def _step(problem: Problem, optimizer: Optimizer, record: dict[str, Any], seed: int, k: int) -> None:
+    clock = time.process_time()
+    trial = optimizer.ask()[0]
+    record["seconds"]["model"].append(_seconds(clock))
+    clock = time.process_time()
+    try:
+        values = list(trial.params.values())
+        numbers = all(isinstance(v, int | float) for v in values)
+        truth = problem.outcomes(np.array(values, dtype=float if numbers else object))
+        measured = problem.add_noise(truth, seed=seed, number=k)
+        told = optimizer.tell(trial.number, measured)
+        feasible = problem.goals.feasible(told.outcomes)
+    except Exception as error:  # a problem may crash at some points (real ones do): that costs one evaluation
+        optimizer.fail(trial.number, f"{type(error).__name__}: {error}")
+        truth, measured, feasible = {}, {}, False
+    record["seconds"]["evaluation"].append(_seconds(clock))
+    for name, series in record["outcomes"].items():
+        series.append(_round(measured.get(name)))
+    for name, series in record["truth"].items():
+        series.append(_round(truth.get(name)))
+    record["feasible"].append(feasible)
+    record["dim"].append(trial.note.get("dim") if trial.y is None else trial.note.get("dim", len(trial.y)))
+
+
+def _best(problem: Problem, optimizer: Optimizer) -> dict[str, Any] | None:
+    """What the user is handed at the end, valued without noise: the trial's number, its value, how it was chosen."""
+    if not problem.goals.single:
+        return None
+    try:
+        best = optimizer.best()
+    except alebo.StateError:
+        return None  # nothing feasible was found: a result, not a failure
+    values = list(best.params.values())
+    numbers = all(isinstance(v, int | float) for v in values)
+    truth = (
+        problem.outcomes(np.array(values, dtype=float if numbers else object))
+        if any(problem.noise.values())
+        else {name: outcome.mean for name, outcome in best.outcomes.items()}
+    )
+    value = problem.value(truth)
+    return {
+        "number": best.number,
+        "value": None if np.isnan(value) else _round(value),
+        "chosen_by": best.note.get("chosen_by"),
+    }
+
+
+def _seconds(start: float) -> float:
+    return round(time.process_time() - start, 5)
+
+
+def _round(value: float | None) -> float | None:
+    return None if value is None else float(f"{value:.12g}")
+
+
+@cache
+def environment() -> dict[str, Any]:
+    """What the numbers were made with: versions, machine, threads, and the commit where there is one."""
+    versions: dict[str, str] = {"alebo": alebo.__version__}
+    for name in ("numpy", "scipy", "torch", "gpytorch", "botorch", "cma", "smac", "mujoco"):
+        try:
+            versions[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            continue
+    return {
+        "versions": versions,
+        "python": platform.python_version(),
+        "machine": f"{platform.system()} {platform.machine()}, {os.cpu_count()} CPUs",
+        "threads": os.environ.get("OMP_NUM_THREADS", "unset"),
+        "commit": _commit(),
+    }
+
+
+def _commit() -> str | None:
+    try:
+        done = subprocess.run(
+            ["git", "log", "-1", "--format=%h", "--", "src"],  # the last commit that touched code
+            cwd=Path(alebo.__file__).parents[2],
+            capture_output=True,
+            text=True,
+            timeout=5,
+        )
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return done.stdout.strip() or None

@@ -120,7 +120,7 @@ def write(path: Path, record: dict[str, Any]) -> None:
     """Whole or not at all, so that a killed sweep never leaves half a file."""
     path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_suffix(f".{os.getpid()}-{threading.get_ident()}.part")
-    part.write_text(json.dumps(record) + "\n")
+    part.write_text(json.dumps(record, separators=(",", ":")) + "\n")
     os.replace(part, path)
 
 

@@ -50,9 +50,9 @@ def replication(
         "error": None,
         "outcomes": {name: [] for name in problem.goals.outcomes},  # as measured; None where an evaluation failed
         "truth": {name: [] for name in problem.noise if problem.noise[name]},  # without noise, where there is noise
-        "feasible": [],
-        "dim": [],
-        "seconds": {"model": [], "evaluation": []},
+        "feasible": [] if problem.goals.constraints else None,  # None: every finished evaluation is
+        "dim": [],  # [evaluation, dimension] whenever the method's embedding changes its size
+        "seconds": {"model": [], "evaluation": 0.0},  # of one CPU thread: by evaluation, and in all
         "best": None,
         "environment": environment(),
     }
@@ -90,13 +90,16 @@ def _step(problem: Problem, optimizer: Optimizer, record: dict[str, Any], seed: 
     except Exception as error:  # a problem may crash at some points (real ones do): that costs one evaluation
         optimizer.fail(trial.number, f"{type(error).__name__}: {error}")
         truth, measured, feasible = {}, {}, False
-    record["seconds"]["evaluation"].append(_seconds(clock))
+    record["seconds"]["evaluation"] = round(record["seconds"]["evaluation"] + _seconds(clock), 5)
     for name, series in record["outcomes"].items():
         series.append(_round(measured.get(name)))
     for name, series in record["truth"].items():
         series.append(_round(truth.get(name)))
-    record["feasible"].append(feasible)
-    record["dim"].append(trial.note.get("dim") if trial.y is None else trial.note.get("dim", len(trial.y)))
+    if record["feasible"] is not None:
+        record["feasible"].append(feasible)
+    dim = trial.note.get("dim", None if trial.y is None else len(trial.y))
+    if dim is not None and (not record["dim"] or record["dim"][-1][1] != dim):
+        record["dim"].append([k, dim])
 
 
 def _best(problem: Problem, optimizer: Optimizer) -> dict[str, Any] | None:
@@ -123,11 +126,11 @@ def _best(problem: Problem, optimizer: Optimizer) -> dict[str, Any] | None:
 
 
 def _seconds(start: float) -> float:
-    return round(time.process_time() - start, 5)
+    return round(time.process_time() - start, 4)
 
 
 def _round(value: float | None) -> float | None:
-    return None if value is None else float(f"{value:.12g}")
+    return None if value is None else float(f"{value:.10g}")
 
 
 @cache

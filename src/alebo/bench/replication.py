@@ -42,6 +42,7 @@ def replication(
         "problem": problem.name,
         "D": problem.D,
         "optimum": problem.optimum,
+        "goals": [{"type": type(g).__name__, **vars(g)} for g in problem.goals.goals],
         "label": label.label,
         "method": {"name": label.name, **label.settings},
         "seed": int(seed),

@@ -72,6 +72,46 @@ def demo(
 
 
 @app.command()
+def new(
+    path: Annotated[Path, typer.Argument(help="The file to write.")] = Path("study.toml"),
+    param: Annotated[
+        list[str], typer.Option(help="gain=0:1, lr=1e-5:1:log, layers=1:12:int, act=relu,tanh, x[100]=0:1; repeatable.")
+    ] = [],  # noqa: B006
+    minimize: Annotated[list[str], typer.Option(help="Outcome to make small; repeatable.")] = [],  # noqa: B006
+    maximize: Annotated[list[str], typer.Option(help="Outcome to make large; repeatable.")] = [],  # noqa: B006
+    at_most: Annotated[list[str], typer.Option(help="Constraint such as latency=10; repeatable.")] = [],  # noqa: B006
+    at_least: Annotated[list[str], typer.Option(help="Constraint such as yield=0.9; repeatable.")] = [],  # noqa: B006
+    command: Annotated[
+        str | None, typer.Option(help="What runs one evaluation, such as './simulate {params}'.")
+    ] = None,
+    python: Annotated[str | None, typer.Option(help="Or a Python function, module:function.")] = None,
+    budget: Annotated[int | None, typer.Option(help="Evaluations in all.")] = None,
+    method: Annotated[str | None, typer.Option(help="Another method than the default.")] = None,
+    seed: Annotated[int, typer.Option(help="Another seed, another run.")] = 0,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite the file.")] = False,
+    json_: Json = False,
+) -> None:
+    """Write a commented study.toml, from flags or from a few questions."""
+    from .new import new as run
+
+    run(
+        path,
+        param=param,
+        minimize=minimize,
+        maximize=maximize,
+        at_most=at_most,
+        at_least=at_least,
+        command=command,
+        python=python,
+        budget=budget,
+        method=method,
+        seed=seed,
+        force=force,
+        as_json=json_,
+    )
+
+
+@app.command()
 def advise(
     params: Annotated[int, typer.Option("--params", "-p", help="How many parameters you have.")],
     budget: Annotated[int, typer.Option("--budget", "-n", help="How many evaluations you can afford.")],

@@ -15,9 +15,7 @@ from ._out import err, out, print_json, say, table
 def demo(problem: str, *, budget: int | None, seed: int, folder: Path, as_json: bool) -> None:
     """Run the named demonstration."""
     if problem == "hexapod":
-        from ..bench.problems import hexapod
-
-        hexapod.demo(budget=budget, seed=seed, folder=folder, as_json=as_json)
+        _hexapod(100 if budget is None else budget, seed, folder, as_json)
         return
     if problem != "branin":
         raise InputError(f"A demo is 'branin' or 'hexapod'; got {problem!r}. Plain `alebo demo` runs branin.")
@@ -85,6 +83,46 @@ Next:
       which embedding, and its chance to contain an optimum
   alebo new    and then    alebo run study.toml
       your own program"""
+
+
+def _hexapod(budget: int, seed: int, folder: Path, as_json: bool) -> None:
+    from ..bench.problems import hexapod
+    from ..optimizer import Optimizer
+
+    words = err()
+    if not as_json:
+        say(words, f"A six-legged robot, 18 joints, 72 parameters, {budget} gaits to try.", "dim")
+    folder.mkdir(parents=True, exist_ok=True)
+    start = time.monotonic()
+    goals = hexapod.hexapod().goals
+    with Progress(goals, title="hexapod", console=words) as progress:
+
+        def step(opt: Optimizer, model: float, simulation: float) -> None:
+            progress.update(opt.history, model_seconds=model, evaluation_seconds=simulation)
+
+        found = hexapod.demo(budget, seed, folder / "hexapod.gif", step)
+    rewards = {"first": found.first.reward, "best": found.best.reward, "tripod": found.tripod.reward}
+    if as_json:
+        print_json(
+            {
+                "problem": "hexapod-72",
+                "evaluations": len(found.optimizer.history),
+                "seconds": time.monotonic() - start,
+                **rewards,
+                "picture": str(found.picture),
+                "note": found.note,
+            }
+        )
+        return
+    show = out()
+    show.print()
+    say(
+        show, f"Best reward {found.best.reward:.3f} after {budget} gaits, in {clock(time.monotonic() - start)}.", "bold"
+    )
+    say(
+        show, f"The first gait had {found.first.reward:.3f}; a tripod gait tuned by hand has {found.tripod.reward:.3f}."
+    )
+    say(show, f"The film: {found.picture}" + (f" ({found.note})" if found.note else ""))
 
 
 def _picture(trace: Any, measured: Sequence[float], optimum: float, path: Path) -> str | None:

@@ -1,0 +1,218 @@
+"""`alebo new`: a commented study.toml, from flags or from a few questions."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from .._errors import AleboError, InputError, StudyError
+from ._out import err, out, print_json, say
+
+_RANGE = re.compile(r"\s*([^=\[\]]+?)\s*(?:\[(\d+)\])?\s*=\s*(.+?)\s*")
+_BARE = re.compile(r"[A-Za-z0-9_-]+")
+
+
+def new(
+    path: Path,
+    *,
+    param: Sequence[str],
+    minimize: Sequence[str],
+    maximize: Sequence[str],
+    at_most: Sequence[str],
+    at_least: Sequence[str],
+    command: str | None,
+    python: str | None,
+    budget: int | None,
+    method: str | None,
+    seed: int,
+    force: bool,
+    as_json: bool,
+) -> None:
+    """Write the file, then read it back the way `run` will, and say what is still missing."""
+    if path.suffix != ".toml":
+        path = path.with_name(path.name + ".toml") if path.name else path
+    if path.exists() and not force:
+        raise StudyError(f"A new study must not overwrite another; {path} exists. Choose another name, or add --force.")
+    param, minimize, command = list(param), list(minimize), command
+    if not (param or minimize or maximize or command or python):
+        if not sys.stdin.isatty():
+            raise InputError(
+                "A new study needs its parameters and its program; got neither flags nor a terminal to ask at. Write: "
+                "alebo new --param 'x[100]=0:1' --minimize loss --command './simulate {params}'"
+            )
+        param, minimize, maximize, command, python, budget = _questions(budget)
+    if command and python:
+        raise InputError("An evaluator is a command or a Python function; got both. Leave one out.")
+    text = template(
+        name=path.stem,
+        parameters=[parameter_line(p) for p in param] or ["x = { count = 100, low = 0.0, high = 1.0 }   # x0 ... x99"],
+        minimize=minimize or ([] if maximize else ["loss"]),
+        maximize=list(maximize),
+        at_most=[bound_pair(b) for b in at_most],
+        at_least=[bound_pair(b) for b in at_least],
+        command=command,
+        python=python,
+        budget=100 if budget is None else budget,
+        method=method,
+        seed=seed,
+    )
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+    from ..studyfile import load
+
+    problem: str | None = None
+    D = None
+    try:
+        D = load(path).space.dimension
+    except AleboError as error:
+        problem = str(error)
+    if as_json:
+        print_json({"path": str(path), "dimension": D, "problem": problem})
+        return
+    say(out(), f"Wrote {path}." + (f" {D} parameters to search." if D else ""))
+    if problem:
+        say(err(), f"Before it can run: {problem}", "yellow")
+    say(out(), f"Look it over, then: alebo run {path}")
+
+
+def parameter_line(text: str) -> str:
+    """One line of [parameters] from a flag: gain=0:1, lr=1e-5:1:log, layers=1:12:int, act=relu,tanh, x[100]=0:1."""
+    found = _RANGE.fullmatch(text)
+    if not found:
+        raise InputError(
+            f"A parameter reads name=low:high; got {text!r}. "
+            "Also name=low:high:log, name=low:high:int, name=a,b,c, and name[100]=low:high for a hundred of them."
+        )
+    name, count, spec = found.groups()
+    key = name if _BARE.fullmatch(name) else '"' + name.replace('"', '\\"') + '"'
+    repeat = f"count = {count}, " if count else ""
+    parts = spec.split(":")
+    if len(parts) >= 2 and all(_is_number(p) for p in parts[:2]):
+        low, high, *words = parts
+        unknown = [w for w in words if w not in ("log", "int")]
+        if unknown:
+            raise InputError(f"After low:high come log or int; {text!r} has {unknown[0]!r}.")
+        kind = 'type = "int", ' if "int" in words else ""
+        scale = ", log = true" if "log" in words else ""
+        return f"{key} = {{ {repeat}{kind}low = {_toml(low)}, high = {_toml(high)}{scale} }}"
+    choices = [c.strip() for c in spec.split(",")]
+    values = ", ".join(_toml(c) if _is_number(c) else '"' + c + '"' for c in choices)
+    if len(choices) == 1:
+        return f"{key} = {{ {repeat}value = {values} }}"
+    return f"{key} = {{ {repeat}choices = [{values}] }}"
+
+
+def bound_pair(text: str) -> tuple[str, float]:
+    """latency=10 as a name and a number."""
+    name, _, value = text.partition("=")
+    if not name or not _is_number(value):
+        raise InputError(f"A bound reads outcome=number; got {text!r}. Write --at-most latency=10.")
+    return name.strip(), float(value)
+
+
+def template(
+    *,
+    name: str,
+    parameters: Sequence[str],
+    minimize: Sequence[str],
+    maximize: Sequence[str],
+    at_most: Sequence[tuple[str, float]],
+    at_least: Sequence[tuple[str, float]],
+    command: str | None,
+    python: str | None,
+    budget: int,
+    method: str | None,
+    seed: int,
+) -> str:
+    """The commented file."""
+    goals = []
+    for key, names in (("minimize", minimize), ("maximize", maximize)):
+        if names:
+            goals.append(
+                f"{key} = {_quoted(names[0]) if len(names) == 1 else '[' + ', '.join(map(_quoted, names)) + ']'}"
+            )
+    for key, pairs in (("at_most", at_most), ("at_least", at_least)):
+        if pairs:
+            goals.append(f"{key} = {{ " + ", ".join(f"{_quoted(n)} = {v!r}" for n, v in pairs) + " }")
+    if not at_most and not at_least:
+        goals.append("# at_most = { latency = 10.0 }      # a point counts only where these hold, too")
+    if python:
+        evaluator = (
+            f"python = {_quoted(python)}   # called with a dict of parameters; returns a number or a dict of outcomes"
+        )
+    elif command:
+        evaluator = f"command = {_quoted(command)}"
+    else:
+        evaluator = 'command = "./simulate {params}"'
+    return f"""# A study for alebo. Run it with: alebo run {name}.toml      (again after an interruption: it goes on)
+
+[study]
+budget = {budget}            # evaluations in all
+seed = {seed}
+storage = {_quoted(name + ".journal")}   # every step is written here; or postgresql://... for many machines
+# workers = 4          # evaluations at a time
+
+[parameters]
+# gain = [0.0, 1.0]                                       a number
+# rate = {{ low = 1e-5, high = 1.0, log = true }}           a number on a logarithmic scale
+# layers = {{ type = "int", low = 1, high = 12 }}           a whole number
+# kind = ["relu", "tanh"]                                 a choice
+# x = {{ count = 100, low = 0.0, high = 1.0 }}              x0 ... x99
+{chr(10).join(parameters)}
+
+[goals]
+{chr(10).join(goals)}
+
+[evaluator]
+# {{params}} is the path of a JSON file with all parameters; {{gain}} would be the value of one of them.
+# The outcome is read from the last line printed (0.31, or {{"loss": 0.31, "latency": 8.2}}), or from a JSON file
+# that the command writes where {{outcomes}} says. An exit code other than 0 counts as a failed evaluation.
+{evaluator}
+# timeout = 3600       # seconds
+# memory = "4 GB"
+
+[method]
+name = {_quoted(method or "alebo")}         # alebo bench --help lists the others
+"""
+
+
+def _questions(budget: int | None) -> tuple[list[str], list[str], list[str], str | None, str | None, int]:
+    import typer
+
+    words = err()
+    say(words, "A few questions; everything can be changed in the file later.")
+    program = typer.prompt(
+        "What runs one evaluation? (a command with {params}, or module:function)", "./simulate {params}"
+    )
+    python = program if re.fullmatch(r"[\w.]+:[\w.]+", program) else None
+    listed = typer.prompt("Parameters? (x[100]=0:1 gain=0:1 lr=1e-5:1:log layers=1:12:int act=relu,tanh)", "x[100]=0:1")
+    outcome = typer.prompt("What does it measure?", "loss")
+    small = typer.confirm(f"Should {outcome} be made small?", True)
+    evaluations = budget if budget is not None else typer.prompt("How many evaluations can you afford?", 100, type=int)
+    goals = ([outcome], []) if small else ([], [outcome])
+    return listed.split(), *goals, None if python else program, python, int(evaluations)
+
+
+def _quoted(text: str) -> str:
+    import json
+
+    return json.dumps(text, ensure_ascii=False)
+
+
+def _toml(text: str) -> str:
+    """A number the way TOML wants it (1. and .5 are not)."""
+    try:
+        return str(int(text))
+    except ValueError:
+        return repr(float(text))
+
+
+def _is_number(text: Any) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True

@@ -25,6 +25,10 @@ if TYPE_CHECKING:
     from ._errors import MissingPartError as MissingPartError
     from ._errors import StateError as StateError
     from ._errors import StudyError as StudyError
+    from .geometry.advice import advise as advise
+    from .geometry.containment import containment_probability as containment_probability
+    from .geometry.containment import containment_sweep as containment_sweep
+    from .geometry.containment import contains_optimum as contains_optimum
     from .goals import AtLeast as AtLeast
     from .goals import AtMost as AtMost
     from .goals import Cost as Cost
@@ -39,6 +43,8 @@ if TYPE_CHECKING:
     from .optimizer import Optimizer as Optimizer
     from .optimizer import Result as Result
     from .optimizer import minimize as minimize
+    from .runner import Study as Study
+    from .runner import run as run
     from .space import Categorical as Categorical
     from .space import Fixed as Fixed
     from .space import Float as Float
@@ -50,10 +56,13 @@ if TYPE_CHECKING:
 # `import alebo` and `alebo --help` do not wait for Torch.
 _DOOR = {
     "_errors": ("AleboError", "EvaluationError", "InputError", "MissingPartError", "StateError", "StudyError"),
+    "geometry.advice": ("advise",),
+    "geometry.containment": ("containment_probability", "containment_sweep", "contains_optimum"),
     "goals": ("AtLeast", "AtMost", "Cost", "Goals", "Maximize", "Minimize", "Outcome"),
     "history": ("History", "State", "Trial"),
     "methods.alebo": ("ALEBO",),
     "optimizer": ("Optimizer", "Result", "minimize"),
+    "runner": ("Study", "run"),
     "space": ("Categorical", "Fixed", "Float", "Int", "LinearConstraint", "Space"),
 }
 _ROOMS = ("bench", "diagnostics", "geometry", "integrations", "methods", "models", "plots", "report")

@@ -26,12 +26,8 @@ def test_derive_depends_on_seed_and_path(seed: int, one: list[int | str], two: l
 
 def test_derive_is_the_same_in_any_process() -> None:
     code = "from alebo._seeds import derive; print(derive(7, 'ask', 3))"
-    out = {
-        subprocess.run(
-            [sys.executable, "-c", code], capture_output=True, text=True, check=True, env={"PYTHONHASHSEED": h}
-        ).stdout.strip()
-        for h in ("1", "2")
-    }
+    command = [sys.executable, "-c", code]
+    out = {subprocess.check_output(command, text=True, env={"PYTHONHASHSEED": h}).strip() for h in ("1", "2")}
     assert out == {str(derive(7, "ask", 3))}
 
 

@@ -28,11 +28,11 @@ class Embedding:
 
     @property
     def D(self) -> int:
-        return self.A.shape[0]
+        return int(self.A.shape[0])
 
     @property
     def dim(self) -> int:
-        return self.A.shape[1]
+        return int(self.A.shape[1])
 
     @cached_property
     def B(self) -> Array:
@@ -40,7 +40,8 @@ class Embedding:
         gram = self.A.T @ self.A
         if np.allclose(gram, np.diag(np.diag(gram)), atol=1e-14) and np.diag(gram).min() > 1e-12:
             return self.A.T / np.diag(gram)[:, None]  # orthogonal columns: exact, and cheap at any D
-        return np.linalg.pinv(self.A)
+        B: Array = np.linalg.pinv(self.A).astype(float)
+        return B
 
     def up(self, Y: ArrayLike) -> Array:
         """Into the ambient space.  ... x d_e -> ... x D"""
@@ -54,6 +55,7 @@ class Embedding:
 
     def residual(self, X: ArrayLike) -> Array:
         """How far points lie off the subspace.  ... x D -> ..."""
+        X = np.asarray(X, dtype=float)
         off: Array = np.linalg.norm(self.up(self.down(X)) - X, axis=-1)
         return off
 
@@ -92,11 +94,14 @@ class Embedding:
         The directions lean towards parameters that the present ones move little, so that every parameter keeps about
         the same influence and the polytope stays round.
         """
-        if k < 1 or self.dim + k > self.D:
+        if self.dim == self.D:
             raise InputError(
-                f"An embedding grows to at most D = {self.D} dimensions, by one or more; it has {self.dim} and was asked "
-                f"for {k} more. Ask for 1 to {self.D - self.dim}." if self.dim < self.D else
-                f"An embedding has at most D = {self.D} dimensions; this one is full. Use the identity instead."
+                f"An embedding has at most D = {self.D} dimensions; this one has them all. Stop growing it."
+            )
+        if not 1 <= k <= self.D - self.dim:
+            raise InputError(
+                f"An embedding grows by one or more, to at most D = {self.D} dimensions; it has {self.dim} and was "
+                f"asked for {k} more. Ask for 1 to {self.D - self.dim}."
             )
         rng = generator(seed, "grow")
         Q, _ = np.linalg.qr(self.A)
@@ -162,4 +167,4 @@ def from_matrix(B: ArrayLike, x0: ArrayLike | None = None) -> Embedding:
 
 
 def _from_down(B: Array) -> Embedding:
-    return Embedding(np.linalg.pinv(B), np.zeros(B.shape[1]))
+    return Embedding(np.linalg.pinv(B).astype(float), np.zeros(B.shape[1]))

@@ -17,7 +17,7 @@ Array: TypeAlias = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Polytope:
-    """All y with `A y <= b`. Bounded and with an interior; building an empty one raises when its centre is asked for."""
+    """All y with `A y <= b`. Bounded and with an interior; an empty one raises when its centre is asked for."""
 
     A: Array  # m x d
     b: Array  # m
@@ -31,7 +31,7 @@ class Polytope:
 
     @property
     def dim(self) -> int:
-        return self.A.shape[1]
+        return int(self.A.shape[1])
 
     def slack(self, Y: Array) -> Array:
         """How much room each inequality has.  ... x d -> ... x m"""
@@ -49,7 +49,7 @@ class Polytope:
 
     @cached_property
     def chebyshev(self) -> tuple[Array, float]:
-        """The centre and radius of the largest ball inside; a radius of zero or less means that there is no interior."""
+        """The centre and radius of the largest ball inside; a radius of zero or less means no interior."""
         from scipy.optimize import linprog
 
         norms = np.linalg.norm(self.A, axis=1)
@@ -79,7 +79,9 @@ class Polytope:
         if self.b.min() > 1e-6:
             return np.zeros(self.dim)
         if self.empty:
-            raise InputError("A polytope to search in must have an interior; this one has none. Loosen its constraints.")
+            raise InputError(
+                "A polytope to search in must have an interior; this one has none. Loosen its constraints."
+            )
         return self.chebyshev[0]
 
     @cached_property
@@ -99,41 +101,53 @@ class Polytope:
         return ends[0], ends[1]
 
     def ray(self, Y: Array, directions: Array) -> tuple[Array, Array]:
-        """How far back and forth one can go from inner points.  (... x d, ... x d) -> (...: at most 0, ...: at least 0)"""
-        slack = np.maximum(self.slack(Y), 0.0)
-        speed = directions @ self.A.T
-        with np.errstate(divide="ignore", invalid="ignore"):
-            t = slack / speed
-        ahead = np.where(speed > 0, t, np.inf).min(axis=-1)
-        back = np.where(speed < 0, t, -np.inf).max(axis=-1)
-        return back, ahead
+        """How far back and forth one can go from inner points.  (... x d, ... x d) -> (... <= 0, ... >= 0)"""
+        return self._ends(self.slack(Y), directions @ self.A.T)
+
+    @staticmethod
+    def _ends(slack: Array, speed: Array) -> tuple[Array, Array]:
+        """The ends of rays along which each inequality's room shrinks at `speed`: one division whatever its sign."""
+        with np.errstate(divide="ignore", over="ignore"):
+            nearness = speed / np.maximum(slack, 1e-300)
+            top, bottom = nearness.max(axis=-1), nearness.min(axis=-1)
+            return np.where(bottom < 0, 1.0 / bottom, -np.inf), np.where(top > 0, 1.0 / top, np.inf)
 
     def sample(self, n: int, seed: int, steps: int | None = None) -> Array:
-        """`n` points, uniform: radial draws from the centre weighted by the volume behind them, then hit-and-run.  -> n x d
+        """`n` points, uniform: radial draws from the centre, then hit-and-run from each.  -> n x d
 
-        No step can be refused, so it takes the same time wherever the polytope is thin.
+        No step can be refused, so it takes the same time wherever the polytope is thin. The radial draws are weighted
+        by at most the fourth power of their length: the d-th would be exact but picks a few long rays again and again,
+        and at d = 20 their descendants are still too alike after hit-and-run.
         """
         rng = generator(seed, "polytope")
         d = self.dim
         chunk = max(1, int(2e7 // max(1, len(self.b))))  # at most 160 MB of slacks at a time
         if n > chunk:
-            parts = [
-                self.sample(min(chunk, n - i), int(rng.integers(2**62)), steps) for i in range(0, n, chunk)
-            ]
+            parts = [self.sample(min(chunk, n - i), int(rng.integers(2**62)), steps) for i in range(0, n, chunk)]
             return np.concatenate(parts)
         draws = min(4 * n + 16, max(chunk, n))
         theta = rng.standard_normal((draws, d))
         theta /= np.linalg.norm(theta, axis=1, keepdims=True)
         _, reach = self.ray(self.centre[None], theta)
-        weight = np.exp(d * (np.log(reach) - np.log(reach.max())))
+        weight = (reach / reach.max()) ** min(d, 4)
         picked = rng.choice(draws, size=n, p=weight / weight.sum())
         Y = self.centre + theta[picked] * (reach[picked] * rng.random(n) ** (1.0 / d))[:, None]
-        for _ in range(3 * d if steps is None else steps):
-            theta = rng.standard_normal((n, d))
-            theta /= np.linalg.norm(theta, axis=1, keepdims=True)
-            back, ahead = self.ray(Y, theta)
-            Y = Y + theta * (back + (ahead - back) * rng.random(n))[:, None]
+        block = max(1, int(5e5 // max(1, len(self.b))))  # 4 MB of slacks stay in the processor's cache
+        for i in range(0, n, block):
+            self._walk(Y[i : i + block], rng, 3 * d if steps is None else steps)
         return self.pull_inside(Y)
+
+    def _walk(self, Y: Array, rng: np.random.Generator, steps: int) -> None:
+        """Move points in place by hit-and-run, `steps` times to a uniform point of the chord in a uniform direction."""
+        slack = self.slack(Y)
+        for _ in range(steps):
+            theta = rng.standard_normal(Y.shape)
+            speed = theta @ self.A.T
+            back, ahead = self._ends(slack, speed)
+            step = (back + (ahead - back) * rng.random(len(Y)))[:, None]
+            Y += theta * step
+            speed *= step
+            slack -= speed
 
     def pull_inside(self, Y: Array) -> Array:
         """The same points, moved towards the centre by as little as puts rounding errors back inside.  ... x d"""

@@ -1,0 +1,132 @@
+"""How a study is written: our trials and settings as plain data, and as Optuna's trials and back."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .._errors import StudyError
+from ..goals import AtMost, Goals, Outcome
+from ..history import State, Trial
+from ..optimizer import Optimizer
+from ..space import Space
+
+if TYPE_CHECKING:
+    from optuna.trial import FrozenTrial
+
+FORMAT = 1
+SHOWN = 32  # without an embedding, so many parameters are still shown one by one in Optuna's dashboard
+
+
+def plain(data: dict[str, Any]) -> dict[str, Any]:
+    """What it will be after it was written and read: the run that goes on and the one that resumes see the same."""
+    try:
+        return dict(json.loads(json.dumps(data)))
+    except (TypeError, ValueError) as error:
+        raise StudyError(
+            f"A study holds plain data (numbers, text, lists); this one does not: {error}. Use plain choices for "
+            "categories."
+        ) from None
+
+
+def meta_of(opt: Optimizer, name: str, directions: list[int]) -> dict[str, Any]:
+    data = {k: v for k, v in opt.to_dict().items() if k != "trials"}
+    stored, unstored = {}, []
+    for key, value in data["method"].items():
+        try:
+            stored[key] = json.loads(json.dumps(value, allow_nan=False))
+        except (TypeError, ValueError):
+            unstored.append(key)
+    data["method"] = {**stored, "unstored": unstored} if unstored else stored
+    return plain({**data, "format": FORMAT, "name": name, "directions": directions})
+
+
+def compare(where: str, stored: Mapping[str, Any], meta: Mapping[str, Any]) -> None:
+    """Raise a sentence unless the stored study is the one that was asked for."""
+    for key, word in (
+        ("space", "space"),
+        ("constraints", "space"),
+        ("goals", "goals"),
+        ("method", "method"),
+        ("seed", "seed"),
+    ):
+        if stored.get(key) == meta[key]:
+            continue
+        had, got = stored.get(key), meta[key]
+        if key == "space" and isinstance(had, Mapping):
+            differing = [n for n in {**had, **got} if had.get(n) != got.get(n)]
+            had, got = {n: had.get(n) for n in differing[:3]}, {n: got.get(n) for n in differing[:3]}
+            if not differing:
+                had, got = "another order of names", "this one"
+        raise StudyError(
+            f"A study keeps its {word}; {where} was begun with {str(had)[:200]}, and got {str(got)[:200]}. Choose "
+            "another "
+            f"path (or name), or give the {word} it was begun with."
+        )
+    if list(stored["space"]) != list(meta["space"]):
+        raise StudyError(f"A study keeps the order of its parameters; {where} has another one. Give them as they were.")
+
+
+def shown(trial: Trial, space: Space) -> tuple[dict[str, Any], dict[str, Any]]:
+    """What Optuna shall show as a trial's parameters: the embedded coordinates; all parameters where they are few."""
+    from optuna.distributions import FloatDistribution
+
+    if trial.y is not None:
+        bound = float(np.sqrt(space.dimension))  # the reach of an orthonormal embedding of the cube
+        largest = float(np.abs(trial.y).max(initial=0.0))
+        if largest > bound:
+            bound = float(2.0 ** np.ceil(np.log2(largest)))
+        return (
+            {f"y{i}": float(v) for i, v in enumerate(trial.y)},
+            {f"y{i}": FloatDistribution(-bound, bound) for i in range(len(trial.y))},
+        )
+    if len(space) > SHOWN:
+        return {}, {}
+    from ..integrations.spaces import to_optuna
+
+    distributions = to_optuna(space)
+    return {k: v for k, v in trial.params.items() if k in distributions}, distributions
+
+
+def constraints_of(trial: Trial, goals: Goals) -> dict[str, float]:
+    """Optuna's view of the constraints: feasible at zero and below."""
+    kinds = {g: "<=" if isinstance(g, AtMost) else ">=" for g in goals.constraints}
+    return {
+        f"{g.outcome} {kinds[g]} {g.bound:g}": float(v)
+        for g, v in zip(goals.constraints, goals.violations(trial.outcomes), strict=True)
+    }
+
+
+def trial_of(frozen: FrozenTrial, space: Space, goals: Goals) -> Trial:
+    """Our trial from Optuna's. The copy told with the outcome comes first; a state that was not written is inferred."""
+    from optuna.trial import TrialState
+
+    attrs = frozen.user_attrs
+    if "told" in attrs:
+        return replace(Trial.from_dict(attrs["told"]), number=frozen.number)
+    if "trial" not in attrs or "params" not in attrs:
+        return Trial(
+            frozen.number,
+            {},
+            np.zeros(space.dimension),
+            state=State.FAILED,
+            asked=False,
+            reason="not written by alebo, or damaged",
+        )
+    trial = Trial.from_dict({**attrs["trial"], "params": attrs["params"], "number": frozen.number})
+    if "outcomes" in attrs:
+        outcomes = {k: Outcome(float(m), None if s is None else float(s)) for k, (m, s) in attrs["outcomes"].items()}
+        return replace(trial, outcomes=outcomes, state=State.COMPLETE)
+    if (
+        frozen.state is TrialState.COMPLETE and frozen.values is not None
+    ):  # its outcomes were damaged; the values remain
+        known = {g.outcome: Outcome(float(v)) for g, v in zip(goals.objectives, frozen.values, strict=True)}
+        if set(known) == set(goals.outcomes):
+            return replace(trial, outcomes=known, state=State.COMPLETE)
+    if "reason" in attrs or frozen.state.is_finished():
+        return replace(trial, state=State.FAILED, reason=attrs.get("reason", "given up"))
+    return trial

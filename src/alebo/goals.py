@@ -68,11 +68,13 @@ class Goals:
     """All goals of a study. Inside the house every objective is minimised and every constraint reads `g <= 0`."""
 
     def __init__(self, goals: Sequence[Goal] | Goal) -> None:
-        listed: tuple[Goal, ...] = (goals,) if isinstance(goals, Minimize | Maximize | AtMost | AtLeast | Cost) else tuple(goals)
+        listed: tuple[Goal, ...] = (
+            (goals,) if isinstance(goals, Minimize | Maximize | AtMost | AtLeast | Cost) else tuple(goals)
+        )
         for g in listed:
             if not isinstance(g, Minimize | Maximize | AtMost | AtLeast | Cost):
                 raise InputError(
-                    f"Goals are Minimize, Maximize, AtMost, AtLeast and Cost; got {g!r}. Write alebo.Minimize('loss'), say."
+                    f"Goals are Minimize, Maximize, AtMost, AtLeast and Cost; got {g!r}. Write Minimize('loss'), say."
                 )
         self.goals = listed
         self.objectives: tuple[Minimize | Maximize, ...] = tuple(
@@ -90,7 +92,9 @@ class Goals:
             raise InputError(f"Each objective is a different outcome; got {names}. Remove the repeated one.")
         for c in self.constraints:
             if not math.isfinite(c.bound):
-                raise InputError(f"A bound is a finite number; {c.outcome!r} has {c.bound}. Drop the goal if any value will do.")
+                raise InputError(
+                    f"A bound is a finite number; {c.outcome!r} has {c.bound}. Drop the goal if any value will do."
+                )
         self._check_contradictions()
         self.outcomes: tuple[str, ...] = tuple(dict.fromkeys(g.outcome for g in listed))
 
@@ -130,6 +134,11 @@ class Goals:
                     f"A mapping of outcomes is needed for {list(self.outcomes)}; got {raw!r:.60}. "
                     f"Write {{{', '.join(repr(n) + ': ...' for n in self.outcomes)}}}."
                 )
+            if isinstance(raw, list):  # a pair is a tuple; a list is a function that returned a vector
+                raise InputError(
+                    f"Outcome {self.outcomes[0]!r} must be one number; got a list of {len(raw)}. Return one finite "
+                    "number, or the pair (mean, standard error) as a tuple."
+                )
             raw = {self.outcomes[0]: raw}
         missing = [n for n in self.outcomes if n not in raw]
         extra = [n for n in raw if n not in self.outcomes]
@@ -147,10 +156,7 @@ class Goals:
     def violations(self, outcomes: Mapping[str, Outcome]) -> Array:
         """How far each constraint is exceeded; at most zero where it holds.  -> c"""
         return np.array(
-            [
-                (outcomes[c.outcome].mean - c.bound) * (1.0 if isinstance(c, AtMost) else -1.0)
-                for c in self.constraints
-            ]
+            [(outcomes[c.outcome].mean - c.bound) * (1.0 if isinstance(c, AtMost) else -1.0) for c in self.constraints]
         )
 
     def feasible(self, outcomes: Mapping[str, Outcome]) -> bool:
@@ -177,11 +183,13 @@ def _outcome(name: str, value: Any) -> Outcome:
     elif isinstance(value, tuple | list) and len(value) == 2:
         value, sem = value[0], value[1]
     try:
+        if value is None or isinstance(value, str | bytes) or np.iscomplexobj(value):
+            raise TypeError
         array = np.asarray(value, dtype=float)
         mean = float(array) if array.ndim == 0 else float(array.item()) if array.size == 1 else math.nan
         vector = array.size != 1
         sem = None if sem is None else float(sem)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, RuntimeError, OverflowError):
         raise InputError(f"Outcome {name!r} must be a number; got {value!r:.60}. {way_out}") from None
     if vector:
         raise InputError(f"Outcome {name!r} must be one number; got an array of shape {array.shape}. {way_out}")

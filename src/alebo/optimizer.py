@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import logging
 import os
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -44,16 +43,16 @@ class Optimizer:
     ) -> None:
         if not isinstance(space, Space):
             raise InputError(f"`space` is an alebo.Space; got {type(space).__name__}. Use Space.from_bounds(bounds).")
-        if budget is not None and (int(budget) != budget or budget < 1):
-            raise InputError(f"`budget >= 1` must hold; got {budget}. Leave it out if you do not know it.")
+        if budget is not None:
+            budget = _whole("budget", budget, 1, "Leave it out if you do not know it.")
         self.space = space
         self.goals = goals if isinstance(goals, Goals) else Goals(goals)
         self.method = default_method() if method is None else method
         if not isinstance(self.method, Method):
             raise InputError(f"`method` is an object such as alebo.ALEBO(dim=8); got {method!r:.60}.")
-        self.seed = int(seed)
+        self.seed = _whole("seed", seed, None, "Any whole number will do; the same one gives the same run.")
         self.method.check(self.space, self.goals)
-        self.history = History(budget=None if budget is None else int(budget))
+        self.history = History(budget=budget)
 
     def __repr__(self) -> str:
         h = self.history
@@ -73,15 +72,14 @@ class Optimizer:
 
     def ask(self, q: int = 1) -> list[Trial]:
         """The next `q` trials, recorded as pending before anybody sees them."""
-        if int(q) != q or q < 1:
-            raise InputError(f"`q >= 1` must hold; got {q}. Ask for one trial or more.")
+        q = _whole("q", q, 1, "Ask for one trial or more.")
         if self.budget is not None and self.asked + q > self.budget:
             raise StateError(
-                f"At most {self.budget} evaluations were allowed and {self.asked} have been asked for; got a request for {q} "
-                "more. Read best(), or set a larger budget."
+                f"At most {self.budget} evaluations were allowed and {self.asked} have been asked for; got a request for "
+                f"{q} more. Read best(), or set a larger budget."
             )
         with reproducible(derive(self.seed, "ask", len(self.history))):
-            points = self.method.suggest(self.history, self.space, self.goals, int(q), self.seed)
+            points = self.method.suggest(self.history, self.space, self.goals, q, self.seed)
         trials = []
         for point in points:
             x = np.clip(point.x, -1.0, 1.0)
@@ -97,8 +95,8 @@ class Optimizer:
         """
         if isinstance(trial, Mapping):
             read = self.goals.read(outcomes)
-            x = self.space.encode(trial)
-            done = Trial(len(self.history), dict(trial), x, None, read, State.COMPLETE, asked=False)
+            params = self.space.canonical(trial)
+            done = Trial(len(self.history), params, self.space.encode(params), None, read, State.COMPLETE, asked=False)
         else:
             pending = self._pending(trial, "tell")
             done = replace(pending, outcomes=self.goals.read(outcomes), state=State.COMPLETE)
@@ -116,7 +114,7 @@ class Optimizer:
         if isinstance(number, bool) or not isinstance(number, int | np.integer) or not 0 <= number < len(self.history):
             raise InputError(
                 f"`{verb}` needs the number of a trial that was asked for; got {number!r}, and there are "
-                f"{len(self.history)} trials (0 to {len(self.history) - 1}). For a point never asked, tell its parameters."
+                f"{len(self.history)} trials (numbered from 0). For a point never asked, tell its parameters."
             )
         found = self.history[int(number)]
         if found.state is not State.PENDING:
@@ -127,7 +125,7 @@ class Optimizer:
         return found
 
     def best(self) -> Trial:
-        """The best feasible trial. Where measurements are noisy it is chosen by the model, and `note['chosen_by']` says so."""
+        """The best feasible trial; under noise the model chooses it, and `note['chosen_by']` says so."""
         if not self.goals.single:
             raise StateError(
                 f"`best` is for one objective; there are {len(self.goals.objectives)}. Call front() for the trade-offs."
@@ -156,13 +154,15 @@ class Optimizer:
         view = [(t, t.outcomes if estimates is None else estimates[t.number]) for t in complete]
         feasible = [(t, o) for t, o in view if self.goals.feasible(o) and self.space.feasible(t.params)]
         if not feasible:
-            feasible = [(t, t.outcomes) for t in complete if self.goals.feasible(t.outcomes) and self.space.feasible(t.params)]
+            feasible = [
+                (t, t.outcomes) for t in complete if self.goals.feasible(t.outcomes) and self.space.feasible(t.params)
+            ]
         if not feasible:
             worst = min(complete, key=lambda t: float(np.maximum(self.goals.violations(t.outcomes), 0.0).sum()))
             raise StateError(
-                f"A best point must satisfy the constraints; none of {len(complete)} completed trials does. The nearest is "
-                f"trial {worst.number} with outcomes { {k: v.mean for k, v in worst.outcomes.items()} }. Go on asking, or "
-                "loosen a bound."
+                f"A best point must satisfy the constraints; none of {len(complete)} completed trials does. The nearest "
+                f"is trial {worst.number} with outcomes { {k: v.mean for k, v in worst.outcomes.items()} }. Go on asking, "
+                "or loosen a bound."
             )
         return feasible, chosen_by
 
@@ -182,7 +182,7 @@ class Optimizer:
             "space": self.space.to_dict(),
             "constraints": [{"coefficients": dict(c.coefficients), "upper": c.upper} for c in self.space.constraints],
             "goals": [{"type": type(g).__name__, **vars(g)} for g in self.goals.goals],
-            "method": method_to_dict(self.method),
+            "method": _plain_method(self.method),
             "seed": self.seed,
             "budget": self.budget,
             "trials": [t.to_dict() for t in self.history],
@@ -193,10 +193,35 @@ class Optimizer:
         """The optimizer that `to_dict` wrote; `method` replaces one whose settings are not plain data."""
         space = Space.from_dict(data["space"], [LinearConstraint(**c) for c in data["constraints"]])
         goals = Goals([_GOALS[g["type"]](**{k: v for k, v in g.items() if k != "type"}) for g in data["goals"]])
+        if method is None and "settings" in data["method"]:
+            raise StudyError(
+                f"A method whose settings are not plain data must be passed again; this study used "
+                f"{data['method']['name']!r} with such settings. Write Optimizer.load(path, method=...)."
+            )
         made = method_from_dict(data["method"]) if method is None else method
         opt = cls(space, goals, method=made, seed=data["seed"], budget=data["budget"])
-        opt.history = replace(opt.history, trials=tuple(Trial.from_dict(t) for t in data["trials"]))
+        trials = tuple(Trial.from_dict(t) for t in data["trials"])
+        for i, t in enumerate(trials):
+            opt._check_trial(i, t)
+        opt.history = replace(opt.history, trials=trials)
         return opt
+
+    def _check_trial(self, place: int, t: Trial) -> None:
+        """Raise a sentence unless a stored trial fits this study."""
+        wrong = ""
+        if t.number != place:
+            wrong = f"is numbered {t.number}"
+        elif t.x.shape != (self.space.dimension,) or not np.isfinite(t.x).all():
+            wrong = f"has a point of shape {t.x.shape} in a space of {self.space.dimension} coordinates, or not finite"
+        elif t.y is not None and not (t.y.ndim == 1 and np.isfinite(t.y).all()):
+            wrong = "has embedded coordinates that are not a finite vector"
+        elif t.complete and (
+            set(t.outcomes) != set(self.goals.outcomes) or not all(np.isfinite(o.mean) for o in t.outcomes.values())
+        ):
+            wrong = f"has outcomes {sorted(t.outcomes)} where finite {sorted(self.goals.outcomes)} belong"
+        if wrong:
+            raise StudyError(f"Stored trials must fit their study; trial {place} {wrong}. Use a backup of the file.")
+        self.space.check(t.params)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write everything to one JSON file, by way of a neighbour so that a crash never leaves half a file."""
@@ -205,18 +230,24 @@ class Optimizer:
             text = json.dumps(self.to_dict(), allow_nan=False)
         except (TypeError, ValueError) as error:
             raise StudyError(
-                f"A saved study holds plain data (numbers, text, lists); this one does not: {error}. Use plain choices for "
-                "categories; a method with a function among its settings is passed again to load(path, method=...)."
+                f"A saved study holds plain data (numbers, text, lists); this one does not: {error}. Use plain values "
+                "for categories and fixed parameters. Nothing told is lost."
             ) from None
-        handle, name = tempfile.mkstemp(dir=target.parent, prefix=target.name, suffix=".part")
+        part = target.with_name(f"{target.name}.{os.getpid()}.part")
         try:
-            with os.fdopen(handle, "w") as file:
+            with part.open("w") as file:
                 file.write(text)
                 file.flush()
                 os.fsync(file.fileno())
-            os.replace(name, target)
+            part.replace(target)
+        except OSError as error:
+            part.unlink(missing_ok=True)
+            raise StudyError(
+                f"A study is saved to a file in a folder that exists and has room; {path} cannot be written: {error}. "
+                "Nothing told is lost: save it elsewhere."
+            ) from None
         except BaseException:
-            Path(name).unlink(missing_ok=True)
+            part.unlink(missing_ok=True)
             raise
 
     @classmethod
@@ -225,9 +256,13 @@ class Optimizer:
         try:
             data = json.loads(Path(path).read_text())
         except FileNotFoundError:
-            raise StudyError(f"A saved study must exist to be loaded; there is no file {path}. Check the path.") from None
+            raise StudyError(
+                f"A saved study must exist to be loaded; there is no file {path}. Check the path."
+            ) from None
         except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
-            raise StudyError(f"A saved study is one JSON file; {path} cannot be read: {error}. Use a backup of it.") from None
+            raise StudyError(
+                f"A saved study is one JSON file; {path} cannot be read: {error}. Use a backup of it."
+            ) from None
         if not isinstance(data, dict) or "format" not in data:
             raise StudyError(f"A saved study is written by Optimizer.save; {path} holds something else.")
         if data["format"] != FORMAT:
@@ -237,12 +272,22 @@ class Optimizer:
             )
         try:
             return cls.from_dict(data, method=method)
-        except AleboError:
-            raise
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
+        except StudyError as error:
+            raise StudyError(f"{error} (The file is {path}.)") from None
+        except (AleboError, KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError) as error:
             raise StudyError(
                 f"A saved study must be whole; {path} is damaged ({type(error).__name__}: {error}). Use a backup of it."
             ) from None
+
+
+def _plain_method(method: Method) -> dict[str, Any]:
+    """The method as plain data; with `settings` None where they hold a function, so that it has to be passed again."""
+    data = method_to_dict(method)
+    try:
+        json.dumps(data, allow_nan=False)
+    except (TypeError, ValueError):
+        return {"name": data["name"], "settings": None}
+    return data
 
 
 @dataclass(frozen=True)
@@ -287,10 +332,10 @@ def minimize(
 ) -> Result:
     """Minimise an expensive function of many numbers with `budget` evaluations.
 
-    `f` takes an array of length D and returns a number, or a mapping of outcomes when `goals` are given. `x0` (points, n x D)
-    and `y0` (their known outcomes) are used as a start; `x0` alone is evaluated first. `callback(trial, optimizer)` is
-    called after every evaluation. An evaluation that raises or returns no number is recorded as failed and the search goes
-    on, unless the first three all fail.
+    `f` takes an array of length D and returns a number, or a mapping of outcomes when `goals` are given. `x0` (points,
+    n x D) and `y0` (their known outcomes) are used as a start; `x0` alone is evaluated first. `callback(trial, optimizer)`
+    is called after every evaluation. An evaluation that raises or returns no number is recorded as failed and the search
+    goes on, unless the first three all fail.
 
     >>> import alebo
     >>> result = alebo.minimize(lambda x: (x[3] - 0.2) ** 2, [(0, 1)] * 20, budget=12, seed=1)
@@ -299,10 +344,14 @@ def minimize(
     """
     if not callable(f):
         raise InputError(f"`f` must be callable with an array; got {f!r:.60}.")
-    if int(budget) != budget or budget < 1:
-        raise InputError(f"`budget >= 1` must hold; got {budget}. Say how many evaluations you can afford.")
+    budget = _whole("budget", budget, 1, "Say how many evaluations you can afford.")
     space = bounds if isinstance(bounds, Space) else Space.from_bounds(bounds)
-    opt = Optimizer(space, Minimize("value") if goals is None else goals, method=method, seed=seed, budget=int(budget))
+    opt = Optimizer(space, Minimize("value") if goals is None else goals, method=method, seed=seed, budget=budget)
+    if not opt.goals.single:
+        raise InputError(
+            f"`minimize` is for one objective; got {[g.outcome for g in opt.goals.objectives]}. "
+            "Use Optimizer with ask, tell and front() for trade-offs."
+        )
     start = _start(opt, x0, y0)
     error: EvaluationError | None = None
     while opt.asked < budget:
@@ -327,8 +376,24 @@ def minimize(
         failure.optimizer = opt
         raise failure from error
     value = opt.goals.sign(opt.goals.objectives[0].outcome) * float(opt.goals.objective_values(best.outcomes)[0])
-    message = f"{len(opt.history.complete)} evaluations, {len(opt.history.failed)} failed; best is trial {best.number}, by {best.note['chosen_by']}."
+    message = (
+        f"{len(opt.history.complete)} evaluations, {len(opt.history.failed)} failed; best is trial {best.number}, "
+        f"by {best.note['chosen_by']}."
+    )
     return Result(_array(space, best.params), value, opt.history, trace(opt.history, opt.goals), opt, message)
+
+
+def _whole(name: str, value: Any, least: int | None, way_out: str) -> int:
+    """`value` as an int, or a sentence."""
+    try:
+        whole = int(value)
+        good = not isinstance(value, str | bytes) and whole == value and (least is None or whole >= least)
+    except (TypeError, ValueError, OverflowError):
+        good = False
+    if not good:
+        rule = f"`{name}` must be a whole number" if least is None else f"`{name} >= {least}` must hold, a whole number"
+        raise InputError(f"{rule}; got {value!r:.60}. {way_out}")
+    return whole
 
 
 def _array(space: Space, params: Mapping[str, Any]) -> Array:
@@ -345,12 +410,19 @@ def _start(opt: Optimizer, x0: ArrayLike | None, y0: Sequence[Any] | None) -> li
         if y0 is not None:
             raise InputError("`y0` belongs to points `x0`; got no x0. Pass both, or neither.")
         return []
-    X = np.atleast_2d(np.asarray(x0))
+    try:
+        X = np.atleast_2d(np.array(x0, dtype=object))  # object: a category must not turn its neighbours into text
+    except ValueError:
+        raise InputError(
+            f"`x0` is a point of {len(opt.space)} values or a list of them; got rows of several lengths."
+        ) from None
     if X.ndim != 2 or X.shape[1] != len(opt.space):
         raise InputError(f"`x0` is a point of {len(opt.space)} values or a list of them; got shape {X.shape}.")
     if y0 is None:
         return list(X)
-    outcomes = [y0] if np.ndim(y0) == 0 or isinstance(y0, Mapping) else list(y0)
+    outcomes = (
+        list(y0) if isinstance(y0, Sequence | np.ndarray) and not isinstance(y0, Outcome) and np.shape(y0[:1]) else [y0]
+    )
     if len(outcomes) != len(X):
         raise InputError(f"`x0` and `y0` belong together; got {len(X)} points and {len(outcomes)} outcomes.")
     for row, outcome in zip(X, outcomes, strict=True):

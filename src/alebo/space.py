@@ -15,6 +15,8 @@ from ._errors import InputError
 Array: TypeAlias = NDArray[np.float64]
 Params: TypeAlias = dict[str, Any]
 
+_LARGEST_INT = 10**12  # a bin of the cube is then still thousands of times wider than a rounding error
+
 
 def _check_range(kind: str, name: str, low: float, high: float, log: bool) -> None:
     if not (math.isfinite(low) and math.isfinite(high)):
@@ -28,6 +30,11 @@ def _check_range(kind: str, name: str, low: float, high: float, log: bool) -> No
     if log and low <= (0.0 if kind == "Float" else 0.5):
         raise InputError(
             f"`low > 0` must hold for {name!r} with log=True; got low={low}. Raise low, or use a linear scale."
+        )
+    if not math.isfinite(high - low) or (log and kind == "Float" and not math.log(low) < math.log(high)):
+        raise InputError(
+            f"`high - low` must be a positive finite number for {name!r}; got low={low}, high={high}. "
+            "Narrow the range to what you would accept, or widen it until its ends differ."
         )
 
 
@@ -48,7 +55,7 @@ class Float:
 
 @dataclass(frozen=True)
 class Int:
-    """A whole number from `low` to `high`, both included: one coordinate, cut into bins of which a value is the centre."""
+    """A whole number from `low` to `high`, both included: one coordinate, cut into bins with a value in the middle."""
 
     name: str
     low: int
@@ -58,10 +65,17 @@ class Int:
     def __post_init__(self) -> None:
         for end in (self.low, self.high):
             if not math.isfinite(end) or int(end) != end:
-                raise InputError(f"Int bounds must be whole numbers for {self.name!r}; got {end}. Round it, or use Float.")
+                raise InputError(
+                    f"Int bounds must be whole numbers for {self.name!r}; got {end}. Round it, or use Float."
+                )
         object.__setattr__(self, "low", int(self.low))
         object.__setattr__(self, "high", int(self.high))
         _check_range("Int", self.name, self.low, self.high, self.log)
+        if max(abs(self.low), abs(self.high)) > _LARGEST_INT:
+            raise InputError(
+                f"Int bounds reach at most {_LARGEST_INT} in size for {self.name!r}, so that every value is exact in "
+                f"the cube; got low={self.low}, high={self.high}. Use Float and round, or a smaller range."
+            )
 
 
 @dataclass(frozen=True)
@@ -130,6 +144,10 @@ class Space:
                     f"A Space is made of Float, Int, Categorical and Fixed; got {p!r}. Build the parameter first, "
                     "or use Space.from_bounds for plain (low, high) pairs."
                 )
+            if not isinstance(p.name, str) or not p.name:
+                raise InputError(
+                    f"A parameter's name is a text; got {p.name!r}. Write {type(p).__name__}('gain', ...), say."
+                )
         self.names: tuple[str, ...] = tuple(p.name for p in self.parameters)
         if len(set(self.names)) < len(self.names):
             twice = sorted({n for n in self.names if self.names.count(n) > 1})
@@ -171,7 +189,9 @@ class Space:
                 f"`bounds` is a sequence of (low, high) pairs; got {bounds!r:.80}. Write [(0, 1)] * 100, for instance."
             ) from None
         if not pairs:
-            raise InputError("`bounds` needs one (low, high) pair or more; got none. Write [(0, 1)] * 100, for instance.")
+            raise InputError(
+                "`bounds` needs one (low, high) pair or more; got none. Write [(0, 1)] * 100, for instance."
+            )
         return cls([Float(f"x{i}", low, high) for i, (low, high) in enumerate(pairs)])
 
     @classmethod
@@ -246,15 +266,36 @@ class Space:
             v = np.where(self._log, np.exp(np.where(self._log, t, 0.0)), t)
         v = np.where(self._int, np.rint(v), v)
         v = np.clip(v, *self._ends)
-        numeric = {p.name: (int(value) if isinstance(p, Int) else float(value)) for (_, p), value in zip(self._numeric, v, strict=True)}
+        numeric = {
+            p.name: (int(value) if isinstance(p, Int) else float(value))
+            for (_, p), value in zip(self._numeric, v, strict=True)
+        }
         chosen = {p.name: p.choices[int(np.argmax(x[where]))] for p, where in self._categorical}
         return {
-            p.name: p.value if isinstance(p, Fixed) else chosen[p.name] if isinstance(p, Categorical) else numeric[p.name]
+            p.name: p.value
+            if isinstance(p, Fixed)
+            else chosen[p.name]
+            if isinstance(p, Categorical)
+            else numeric[p.name]
             for p in self.parameters
         }
 
+    def canonical(self, params: Mapping[str, Any]) -> Params:
+        """The same values, checked, in the order and in the plain types of this space (no NumPy numbers)."""
+        self.check(params)
+        out: Params = {}
+        for p in self.parameters:
+            value = params[p.name]
+            if isinstance(p, Fixed):
+                out[p.name] = p.value
+            elif isinstance(p, Categorical):
+                out[p.name] = p.choices[_index(p, value)]
+            else:
+                out[p.name] = int(float(value)) if isinstance(p, Int) else float(value)
+        return out
+
     def snap(self, x: Array) -> Array:
-        """The cube points that are really evaluated for these: whole numbers at bin centres, categories one-hot.  ... x D"""
+        """The cube points really evaluated for these: whole numbers at bin centres, categories one-hot.  ... x D"""
         if self.continuous:
             return x
         return np.stack([self.encode(self.decode(row)) for row in x.reshape(-1, self.dimension)]).reshape(x.shape)
@@ -273,7 +314,7 @@ class Space:
             if isinstance(p, Categorical):
                 _index(p, value)
             elif isinstance(p, Fixed):
-                if value != p.value:
+                if value is not p.value and value != p.value:
                     raise InputError(f"{p.name!r} is fixed at {p.value!r}; got {value!r}. Leave it at its value.")
             else:
                 self._check_number(p, value)
@@ -336,17 +377,24 @@ class Space:
 
         A, b = self.rows()
         used = np.flatnonzero(np.abs(A).sum(axis=0))
-        found = linprog(np.zeros(len(used)), A_ub=A[:, used], b_ub=b, bounds=[(-1, 1)] * len(used))
-        if not found.success:
+        possible = bool(np.all(b >= 0.0))  # the middle of the cube
+        if not possible and len(used):
+            possible = linprog(np.zeros(len(used)), A_ub=A[:, used], b_ub=b, bounds=[(-1, 1)] * len(used)).success
+        if not possible:
             rules = "; ".join(f"{dict(c.coefficients)} <= {c.upper}" for c in self.constraints[:4])
             raise InputError(f"Some point must satisfy all linear constraints; none does: {rules}. Loosen one of them.")
 
 
 def _index(p: Categorical, value: Any) -> int:
-    for i, choice in enumerate(p.choices):
-        if choice is value or (choice == value and isinstance(choice, bool) == isinstance(value, bool)):
-            return i
-    raise InputError(f"{p.name!r} is one of {list(p.choices)}; got {value!r}. Add the choice to the space, or correct it.")
+    for same_type in (True, False):  # 1 and 1.0 may both be choices; a NumPy number still finds its own
+        for i, choice in enumerate(p.choices):
+            alike = type(choice) is type(value) or not same_type
+            logical = isinstance(choice, bool) == isinstance(value, bool | np.bool_)  # True is not the choice 1
+            if choice is value or (alike and logical and choice == value):
+                return i
+    raise InputError(
+        f"{p.name!r} is one of {list(p.choices)}; got {value!r}. Add the choice to the space, or correct it."
+    )
 
 
 def _parameter_from(name: str, spec: Any) -> Parameter:

@@ -12,12 +12,20 @@ from ._method import Method as Method
 from ._method import Suggestion as Suggestion
 from ._method import Supports as Supports
 from .alebo import ALEBO as ALEBO
+from .hesbo import HeSBO as HeSBO
+from .rembo import REMBO as REMBO
+from .rembo_gamma import REMBOGamma as REMBOGamma
+from .rembo_phi import REMBOPhi as REMBOPhi
 from .sobol import Sobol as Sobol
 
 METHODS: dict[str, type[Method]] = {
     method.name: method
     for method in (
         ALEBO,
+        REMBO,
+        REMBOPhi,
+        REMBOGamma,
+        HeSBO,
         Sobol,
     )
 }

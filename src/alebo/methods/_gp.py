@@ -71,13 +71,21 @@ class GP:
         variance = (self.scale - v.square().sum(0)).clamp_min(1e-12)
         return self.shift + self.spread * mean, self.spread**2 * variance
 
+    def condition(self, X: Tensor, y: Tensor) -> GP:
+        """The same process (same parameters) with `y`, in the user's units, also measured at `X`."""
+        added = torch.full((len(X),), NOISE_FLOOR, dtype=X.dtype)
+        X, z, noise = (
+            torch.cat([self.X, X]),
+            torch.cat([self.y, (y - self.shift) / self.spread]),
+            torch.cat([self.noise, added]),
+        )
+        chol, alpha = _factor(X / self.lengthscales, z - self.mean, self.kernel, self.scale, noise)
+        return replace(self, X=X, y=z, noise=noise, chol=chol, alpha=alpha)
+
     def believe(self, X: Tensor) -> GP:
         """The same process as if `X` had been measured and found at its mean: how pending points are kept apart."""
-        mean, _ = self.posterior(X)
-        X, y = torch.cat([self.X, X]), torch.cat([self.y, (mean - self.shift) / self.spread])
-        noise = torch.cat([self.noise, torch.full((len(X) - len(self.X),), NOISE_FLOOR, dtype=X.dtype)])
-        chol, alpha = _factor(X / self.lengthscales, y - self.mean, self.kernel, self.scale, noise)
-        return replace(self, X=X, y=y, noise=noise, chol=chol, alpha=alpha)
+        with torch.no_grad():
+            return self.condition(X, self.posterior(X)[0])
 
     def sample(self, X: Tensor, count: int, seed: int) -> Tensor:
         """Joint draws of the noiseless function, in the user's units.  m x d -> count x m"""
@@ -296,10 +304,22 @@ class OutcomeModel:
         return value
 
     def believe(self, X: Tensor) -> OutcomeModel:
-        """As if `X` had been measured and found at the mean."""
+        """As if `X` had been measured and found at the mean (Kriging believer): for points that are still pending."""
+        with torch.no_grad():
+            mean = float(self.objective.posterior(X)[0].min())
+            likely = all(float(gp.posterior(X)[0].max()) <= 0.0 for gp in self.constraints)
         return replace(
-            self, objective=self.objective.believe(X), constraints=tuple(gp.believe(X) for gp in self.constraints)
+            self,
+            objective=self.objective.believe(X),
+            constraints=tuple(gp.believe(X) for gp in self.constraints),
+            best=self.best if self.best is None or not likely else min(self.best, mean),
         )
+
+    def avoid(self, X: Tensor) -> OutcomeModel:
+        """As if `X` had been as bad as the worst: for evaluations that failed, which would else be proposed again."""
+        gp = self.objective
+        worst = (gp.shift + gp.spread * gp.y.max()).expand(len(X))
+        return replace(self, objective=gp.condition(X, worst))
 
 
 def fit_outcomes(

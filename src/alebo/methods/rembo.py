@@ -1,0 +1,108 @@
+"""REMBO: Gaussian embeddings with a box and clipping, several in turn because any one of them may fail."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._seeds import derive, generator
+from ..goals import Goals
+from ..history import History, State, Trial
+from ..space import Space
+from ._embedded import (
+    check_counts,
+    coordinates,
+    embedded_model,
+    embedding_size,
+    first_new,
+    is_repeated,
+    maximise_embedded,
+)
+from ._method import Method, Suggestion, Supports
+
+Array: TypeAlias = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class REMBO(Method):
+    """Bayesian optimization of f(clip(A y)), |y_i| <= sqrt(d_e), with `projections` matrices A in rotation.
+
+    The projections share no data. Nearly every y is clipped (see `interior_share`), which is what the kernels of
+    REMBO-phi and REMBO-gamma repair and what ALEBO avoids by searching the unclipped polytope only.
+    """
+
+    dim: int | None = None  # d_e
+    projections: int = 4  # k
+    initial: int = 2  # random points for each projection (paper, Sec. S8)
+
+    name: ClassVar[str] = "rembo"
+    title: ClassVar[str] = "REMBO"
+    citation: ClassVar[str] = (
+        "Wang, Hutter, Zoghi, Matheson, de Freitas 2016, Bayesian Optimization in a Billion Dimensions via Random "
+        "Embeddings, JAIR 55"
+    )
+    supports: ClassVar[Supports] = Supports(constraints=True, batches=True)
+
+    def __post_init__(self) -> None:
+        check_counts(dim=self.dim, projections=self.projections, initial=self.initial)
+
+    def check(self, space: Space, goals: Goals) -> None:
+        super().check(space, goals)
+        embedding_size(self.dim, space.dimension)
+
+    def suggest(self, history: History, space: Space, goals: Goals, q: int, seed: int) -> Sequence[Suggestion]:
+        d = embedding_size(self.dim, space.dimension)
+        side = math.sqrt(d)
+        everything = list(history)
+        out: list[Suggestion] = []
+        for _ in range(q):
+            number = len(history) + len(out)
+            turn = number % self.projections
+            here = derive(seed, "ask", number)
+            A = projection(space.dimension, d, derive(seed, "rembo", turn))
+            trials = [t for t in everything if t.y is not None and t.note.get("projection") == turn and len(t.y) == d]
+            started = sum(t.state is not State.FAILED for t in trials)
+
+            def draw(k: int, A: Array = A) -> tuple[Array, Array]:
+                y = generator(k, "initial").uniform(-side, side, d)
+                return clip_up(A, y), y
+
+            x, y = first_new(draw, everything, here)
+            note: dict[str, object] = {"projection": turn, "by": "random"}
+            if started >= self.initial and sum(t.complete for t in trials) >= 2:
+                model = embedded_model(trials, goals, coordinates(trials) / side, seed=here)
+                ends = np.full(d, side)
+                best, log_ei = maximise_embedded(model, trials, goals, lambda Y: Y / side, -ends, ends, here)
+                if not is_repeated(clip_up(A, best), trials):
+                    x, y = clip_up(A, best), best
+                    note = {"projection": turn, "by": "model", "log_ei": round(log_ei, 4)}
+            out.append(Suggestion(x, y, note))
+            everything.append(Trial(number, {}, x, y, note=note))
+        return out
+
+
+def projection(D: int, dim: int, seed: int) -> Array:
+    """REMBO's matrix: independent N(0, 1) entries that map up (geometry.gaussian draws the map down).  -> D x d_e"""
+    A: Array = generator(seed, "rembo").standard_normal((D, dim))
+    return A
+
+
+def clip_up(A: Array, Y: Array) -> Array:
+    """phi(y): the nearest point of the cube to A y.  ... x d_e -> ... x D"""
+    return np.clip(Y @ A.T, -1.0, 1.0)
+
+
+def interior_share(D: int, dim: int, samples: int, seed: int) -> float:
+    """The share of REMBO's box that needs no clipping, over draws of y and of A together (paper, Fig. 2)."""
+    rng = generator(seed, "interior")
+    inside = 0
+    for _ in range(samples):
+        A = rng.standard_normal((D, dim))
+        y = rng.uniform(-math.sqrt(dim), math.sqrt(dim), dim)
+        inside += bool(np.abs(A @ y).max() <= 1.0)
+    return inside / samples

@@ -21,11 +21,25 @@ from ._errors import EvaluationError, InputError
 
 _FIELD = re.compile(r"\{([A-Za-z_][\w.-]*)\}")
 _RESERVED = ("params", "outcomes", "number")
-# Sets the memory limit in the child and becomes the command: safe in any thread, and the process id stays the same.
-_LIMITED = (
-    "import os,resource,sys;n=int(sys.argv[1]);"
-    "resource.setrlimit(resource.RLIMIT_AS,(n,n));os.execvp(sys.argv[2],sys.argv[2:])"
-)
+# Becomes the command, after it has taken the memory limit and asked Linux to be ended when its parent dies: a worker
+# that is killed leaves no simulator behind. The process id stays the same, and no thread of ours forks Python code.
+_BECOME = """
+import os, sys
+limit = int(sys.argv[1])
+if limit:
+    import resource
+    resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+if sys.platform == "linux":
+    try:
+        import ctypes
+        ctypes.CDLL(None).prctl(1, 9)
+    except Exception:
+        pass
+try:
+    os.execvp(sys.argv[2], sys.argv[2:])
+except OSError as error:
+    sys.exit(f"cannot start {sys.argv[2]}: {error}")
+"""
 
 
 @dataclass(frozen=True)
@@ -112,8 +126,7 @@ class CommandEvaluator:
             return self._from_line(printed)
 
     def _run(self, words: list[str]) -> str:
-        if self.memory is not None:
-            words = [sys.executable, "-I", "-S", "-c", _LIMITED, str(int(self.memory)), *words]
+        words = [sys.executable, "-I", "-S", "-c", _BECOME, str(int(self.memory or 0)), *words]
         try:
             process = subprocess.Popen(
                 words,

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
+from collections.abc import Sequence
 
 from ._out import out, plain, print_json
 
 
-def advise(params: int, budget: int, *, seed: int, as_json: bool) -> None:
+def advise(params: int, budget: int, *, active: Sequence[int], as_json: bool) -> None:
     """Print the table of dimension against probability, and the recommendation."""
     import alebo
 
-    advice: Any = alebo.advise(D=params, budget=budget, seed=seed)
+    advice = alebo.advise(D=params, budget=budget, active=list(active) or None)
     if as_json:
         print_json(plain(dataclasses.asdict(advice)))
     else:

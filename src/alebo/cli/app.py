@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, TypeAlias
 
 import typer
 
@@ -31,8 +31,8 @@ def main(argv: list[str] | None = None) -> None:
             print_json({"error": str(error), "type": type(error).__name__})
         say(err(), f"Error: {error}", "red")
         sys.exit(2 if isinstance(error, InputError) else 1)
-    except KeyboardInterrupt:
-        err().print("Stopped. The same command goes on from here.")
+    except KeyboardInterrupt as stop:
+        say(err(), str(stop) or "Stopped. The same command goes on from here.")
         sys.exit(130)
     except BrokenPipeError:
         sys.exit(1)
@@ -115,13 +115,98 @@ def new(
 def advise(
     params: Annotated[int, typer.Option("--params", "-p", help="How many parameters you have.")],
     budget: Annotated[int, typer.Option("--budget", "-n", help="How many evaluations you can afford.")],
-    seed: Annotated[int, typer.Option(help="Seed of the simulation.")] = 0,
+    active: Annotated[list[int], typer.Option(help="How many parameters matter, if you know; repeatable.")] = [],  # noqa: B006
     json_: Json = False,
 ) -> None:
     """Which embedding size, and how likely it contains an optimum."""
-    from .advise import advise as run
+    from .advise import advise as go
 
-    run(params, budget, seed=seed, as_json=json_)
+    go(params, budget, active=active, as_json=json_)
+
+
+_Study: TypeAlias = Annotated[str, typer.Argument(help="study.toml, or a journal file, or a database address.")]
+
+
+@app.command()
+def run(
+    study: _Study = "study.toml",
+    budget: Annotated[
+        int | None, typer.Option(help="Evaluations in all: more than before, to go on after the end.")
+    ] = None,
+    workers: Annotated[int | None, typer.Option(help="Evaluations at a time.")] = None,
+    log: Annotated[bool, typer.Option("--log", help="Print events where there is no terminal, too.")] = False,
+    json_: Json = False,
+) -> None:
+    """Optimize what study.toml describes; after an interruption the same command goes on."""
+    from .run import run as go
+
+    go(study, budget=budget, workers=workers, log=log, as_json=json_)
+
+
+@app.command()
+def ask(
+    study: _Study = "study.toml",
+    count: Annotated[int, typer.Option("--count", "-n", help="How many points.")] = 1,
+    pending: Annotated[bool, typer.Option("--pending", help="Show again what was asked and not yet told.")] = False,
+    form: Annotated[str, typer.Option("--format", help="table or csv.")] = "table",
+    output: Annotated[Path | None, typer.Option(help="Write a CSV file to fill in.")] = None,
+    json_: Json = False,
+) -> None:
+    """The next points to measure by hand."""
+    from .study import ask as go
+
+    go(study, count=count, pending=pending, form=form, output=output, as_json=json_)
+
+
+@app.command()
+def tell(
+    study: Annotated[str, typer.Argument(help="study.toml, or a journal file, or a database address.")],
+    number: Annotated[int | None, typer.Argument(help="The trial's number.")] = None,
+    outcomes: Annotated[list[str] | None, typer.Argument(help="loss=0.31 latency=8.2+-0.1")] = None,
+    failed: Annotated[bool, typer.Option("--failed", help="The evaluation broke.")] = False,
+    reason: Annotated[str | None, typer.Option(help="Why it broke.")] = None,
+    csv: Annotated[Path | None, typer.Option(help="A filled-in file of alebo ask --output.")] = None,
+    json_: Json = False,
+) -> None:
+    """Record what was measured."""
+    from .study import tell as go
+
+    go(study, number=number, values=outcomes or [], failed=failed, reason=reason, file=csv, as_json=json_)
+
+
+@app.command()
+def best(
+    study: _Study = "study.toml",
+    everything: Annotated[bool, typer.Option("--all", help="Show every parameter.")] = False,
+    output: Annotated[Path | None, typer.Option(help="Write the point (or front) to a .csv or .json file.")] = None,
+    json_: Json = False,
+) -> None:
+    """The best point so far, or the front of several objectives."""
+    from .study import best as go
+
+    go(study, everything=everything, output=output, as_json=json_)
+
+
+@app.command()
+def status(study: _Study = "study.toml", json_: Json = False) -> None:
+    """How a study stands: counts, best value, what is pending, what failed."""
+    from .study import status as go
+
+    go(study, as_json=json_)
+
+
+@app.command()
+def report(
+    study: _Study = "study.toml",
+    output: Annotated[
+        Path | None, typer.Option(help="The HTML file; STUDY-report.html beside the study unless told.")
+    ] = None,
+    json_: Json = False,
+) -> None:
+    """One self-contained HTML file: what was found, how good the model is, which parameters matter."""
+    from .report import report as go
+
+    go(study, output=output, as_json=json_)
 
 
 _PASS_ON = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}

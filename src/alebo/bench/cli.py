@@ -47,6 +47,49 @@ def run(
         raise typer.Exit(1)
 
 
+@app.command()
+def table(
+    folder: Annotated[Path, typer.Argument(help="Folder that `bench run` wrote.")],
+    problem: Annotated[str, typer.Option(help="Only these, comma-separated.")] = "",
+    method: Annotated[str, typer.Option(help="Only these labels, comma-separated.")] = "",
+    against: Annotated[str | None, typer.Option(help="Compare every method with this one, seed by seed.")] = None,
+    format: Annotated[str, typer.Option(help="terminal, markdown or csv.")] = "terminal",
+    mixed: Annotated[bool, typer.Option(help="Allow runs of different versions or settings in one table.")] = False,
+) -> None:
+    """Mean, spread, regret, seconds, ranks and paired comparisons, beside the paper's numbers."""
+    from alebo import InputError
+
+    from . import tables
+    from .results import load
+
+    results = load(folder).only(_names(problem), _names(method))
+    if not results.runs:
+        raise InputError(f"A table needs runs; {folder} holds none. {' '.join(tables.foreign(results))}")
+    if not mixed:
+        results.check_unmixed()
+    if format == "markdown":
+        typer.echo(tables.markdown(results, against=against), nl=False)
+    elif format == "csv":
+        typer.echo(tables.csv_text(results), nl=False)
+    elif format == "terminal":
+        tables.terminal(results, against=against)
+    else:
+        raise InputError(f"A table's format is terminal, markdown or csv; got {format!r}.")
+
+
+@app.command()
+def problems() -> None:
+    """The problems by name."""
+    from .problems import PROBLEMS
+
+    for name in PROBLEMS:
+        typer.echo(name)
+
+
+def _names(text: str) -> list[str]:
+    return [part.strip() for part in text.split(",") if part.strip()]
+
+
 def main() -> None:
     """Run the app; a wrong input is one sentence, not a traceback."""
     import sys

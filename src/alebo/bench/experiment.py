@@ -14,7 +14,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -131,7 +131,9 @@ class _Worker:
         self.process: subprocess.Popen[str] | None = None
 
     def run(self, task: Task, on_step: Any) -> dict[str, Any]:
-        if self.process is None or self.process.poll() is not None:
+        if self.process is not None and self.process.poll() is not None:
+            self.stop()
+        if self.process is None:
             threads = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
             self.process = subprocess.Popen(
                 [sys.executable, "-m", "alebo.bench._worker"],
@@ -164,7 +166,9 @@ class _Worker:
             self.process.wait()
             for pipe in (self.process.stdin, self.process.stdout):
                 if pipe is not None:
-                    pipe.close()
+                    with suppress(BrokenPipeError):
+                        pipe.close()
+            self.process = None
 
 
 def broken(task: Task, error: str) -> dict[str, Any]:

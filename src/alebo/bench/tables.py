@@ -1,0 +1,193 @@
+"""Tables of a folder of runs, for the terminal, as Markdown and as CSV."""
+
+from __future__ import annotations
+
+import csv
+import dataclasses
+import io
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from .published import NAMES, published
+from .results import Results
+from .statistics import Line, Pair, lines, pairs
+
+HEAD = (
+    "method",
+    "runs",
+    "mean ± SE",
+    "median",
+    "worst",
+    "best",
+    "within 1 %",
+    "to 10 % regret",
+    "s/iter model",
+    "s/iter eval",
+    "rank [95 %]",
+    "published mean ± SE",
+    "published median",
+    "z",
+)
+HEAD_PAIRS = (
+    "method",
+    "against",
+    "seeds",
+    "difference ± SE (positive: worse)",
+    "better on",
+    "worse on",
+    "p (Wilcoxon)",
+)
+
+
+def number(value: float | None, digits: int = 4) -> str:
+    """A number for reading: nothing for none, a dash for unknown."""
+    if value is None:
+        return ""
+    if math.isnan(value):
+        return "-"
+    if math.isinf(value):
+        return "never" if value > 0 else "-never"
+    return f"{value:.{digits}f}" if abs(value) < 1e4 else f"{value:.4g}"
+
+
+def cells(line: Line, budget: int) -> list[str]:
+    """One method's line as text."""
+    runs = str(line.runs)
+    runs += f" ({line.failed} failed)" if line.failed else ""
+    runs += f" ({line.nothing} found nothing feasible)" if line.nothing else ""
+    reach = "-" if math.isnan(line.reach) else f"> {budget}" if math.isinf(line.reach) else f"{line.reach:.0f}"
+    reach += "" if math.isnan(line.reach) else f" ({line.reached}/{line.runs})"
+    worst = "nothing feasible" if math.isinf(line.worst) else number(line.worst)
+    median = "nothing feasible" if math.isinf(line.median) else number(line.median)
+    known = line.published_mean is not None
+    return [
+        line.label,
+        runs,
+        f"{number(line.mean)} ± {number(line.se)}",
+        median,
+        worst,
+        number(line.best),
+        "-" if math.isnan(line.within) else f"{100 * line.within:.0f} %",
+        reach,
+        number(line.model_seconds, 3),
+        number(line.evaluation_seconds, 4),
+        f"{number(line.rank, 1)} [{number(line.rank_low, 0)}, {number(line.rank_high, 0)}]",
+        f"{number(line.published_mean)} ± {number(line.published_se)}" if known else "",
+        number(line.published_median),
+        "" if line.z is None else f"{line.z:+.1f}",
+    ]
+
+
+def pair_cells(pair: Pair) -> list[str]:
+    p = "-" if math.isnan(pair.p) else f"{pair.p:.2g}"
+    return [
+        pair.label,
+        pair.against,
+        str(pair.seeds),
+        f"{pair.difference:+.4f} ± {number(pair.se)}",
+        str(pair.wins),
+        str(pair.losses),
+        p,
+    ]
+
+
+def notes(results: Results, problem: str) -> list[str]:
+    """What belongs under a table: failures, the commits, and the paper's methods that were not run."""
+    runs = results.of(problem)
+    out = []
+    if any(line.published_mean is not None for line in lines(results, problem, draws=1)):
+        out.append(
+            "z: our mean minus the published one in combined standard errors"
+            + (" (negative: ours is better)." if runs and runs[0].sign > 0 else " (positive: ours is better).")
+        )
+    ours = {name for label in results.labels(problem) for start, name in NAMES.items() if label.startswith(start)}
+    rows: dict[str, Any] = published()["problems"].get(problem, {})
+    rest = [
+        f"{n} {r['mean']:.4f} ± {r['se']:.4f}" for n, r in rows.items() if n not in ours and not n.startswith("ALEBO,")
+    ]
+    if rest:
+        out.append(f"Published, not run here: {'; '.join(rest)}.")
+    for run in results.failed:
+        if run.problem == problem:
+            out.append(f"Failed: {run.label}, seed {run.seed}: {run.error}")
+    commits = sorted({r.commit for r in runs})
+    if commits:
+        out.append(f"alebo {', '.join(sorted({r.version for r in runs}))}; code at {', '.join(commits)}.")
+    return out
+
+
+def title(results: Results, problem: str) -> str:
+    """The problem, its optimum and the budget."""
+    runs = results.of(problem)
+    if not runs:
+        return problem
+    optimum = "unknown" if runs[0].optimum is None else f"{runs[0].optimum:.6g}"
+    budgets = sorted({r.budget for r in runs})
+    return f"{problem}: optimum {optimum}, {' or '.join(map(str, budgets))} evaluations"
+
+
+def markdown(results: Results, *, against: str | None = None) -> str:
+    """All problems as Markdown."""
+    out: list[str] = []
+    for problem in results.problems:
+        out += [f"### {title(results, problem)}", "", *_markdown_table(HEAD, _rows(results, problem)), ""]
+        if against is not None:
+            out += [*_markdown_table(HEAD_PAIRS, [pair_cells(p) for p in pairs(results, problem, against)]), ""]
+        for note in notes(results, problem):
+            out += [note, ""]
+    out += foreign(results)
+    return "\n".join(out).rstrip() + "\n"
+
+
+def csv_text(results: Results) -> str:
+    """One line a problem and method, every number unrounded."""
+    handle = io.StringIO()
+    names = [f.name for f in dataclasses.fields(Line)]
+    writer = csv.writer(handle, lineterminator="\n")
+    writer.writerow([*names, "z"])
+    for problem in results.problems:
+        for line in lines(results, problem):
+            writer.writerow([*(getattr(line, name) for name in names), line.z])
+    return handle.getvalue()
+
+
+def terminal(results: Results, *, against: str | None = None) -> None:
+    """Print all problems in the terminal."""
+    from rich.console import Console
+    from rich.table import Table
+
+    console = Console()
+    for problem in results.problems:
+        blocks: list[tuple[Sequence[str], list[list[str]]]] = [(HEAD, _rows(results, problem))]
+        if against is not None:
+            blocks.append((HEAD_PAIRS, [pair_cells(p) for p in pairs(results, problem, against)]))
+        for head, rows in blocks:
+            table = Table(title=title(results, problem) if head is HEAD else None)
+            for column in head:
+                table.add_column(column, justify="left" if column == "method" else "right")
+            for row in rows:
+                table.add_row(*row)
+            console.print(table, markup=False)
+        for note in notes(results, problem):
+            console.print(note, markup=False)
+    for note in foreign(results):
+        console.print(note, markup=False)
+
+
+def foreign(results: Results) -> list[str]:
+    """The files that were not runs, named and counted."""
+    if not results.foreign:
+        return []
+    shown = [f"{path} ({reason})" for path, reason in results.foreign[:5]]
+    more = f" and {len(results.foreign) - 5} more" if len(results.foreign) > 5 else ""
+    return [f"Skipped {len(results.foreign)} files that are not runs: {'; '.join(shown)}{more}."]
+
+
+def _rows(results: Results, problem: str) -> list[list[str]]:
+    budget = max((r.budget for r in results.runs if r.problem == problem), default=0)
+    return [cells(line, budget) for line in lines(results, problem)]
+
+
+def _markdown_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    return [f"| {' | '.join(head)} |", f"|{'---|' * len(head)}", *(f"| {' | '.join(row)} |" for row in rows)]

@@ -1,0 +1,188 @@
+"""Tables: the statistics are what they say, foreign files are named, versions are not mixed."""
+
+from __future__ import annotations
+
+import copy
+import csv
+import io
+import json
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import alebo
+from alebo.bench import problem, replication
+from alebo.bench.cli import app
+from alebo.bench.published import row
+from alebo.bench.results import Results, Run, hypervolume_trace, load
+from alebo.bench.statistics import bootstrap_ranks, evaluations_to, lines, pairs
+
+
+def made(label: str, seed: int, values: list[float], **changes: object) -> Run:
+    """A run of Branin with these values."""
+    record = copy.deepcopy(TEMPLATE)
+    record.update(label=label, seed=seed, budget=len(values), **changes)
+    record["outcomes"] = {"value": values}
+    record["best"] = {"number": int(np.argmin(values)), "value": min(values), "chosen_by": "measured value"}
+    record["seconds"] = {"model": [0.5] * len(values), "evaluation": 0.25 * len(values)}
+    return Run(record)
+
+
+TEMPLATE = replication(problem("branin-100"), "sobol", 0, budget=1)
+
+
+def test_the_numbers_of_a_line() -> None:
+    runs = [made("a", s, [9.0, v]) for s, v in enumerate([0.4, 0.4, 0.43, 2.0])]
+    (line,) = lines(Results(tuple(runs)), "branin-100")
+    assert line.mean == pytest.approx(0.8075)
+    assert line.se == pytest.approx(np.std([0.4, 0.4, 0.43, 2.0]) / 2)
+    assert (line.median, line.worst, line.best) == (pytest.approx(0.415), 2.0, 0.4)
+    assert line.within == 0.5  # 0.4 is within 1 % of 0.397887, 0.43 is not
+    assert (line.reach, line.reached) == (2.0, 3)  # 0.43 is within 10 %
+    assert (line.model_seconds, line.evaluation_seconds) == (0.5, 0.25)
+    assert (line.rank, line.rank_low, line.rank_high) == (1.0, 1.0, 1.0)
+
+
+def test_evaluations_to_ten_percent_regret() -> None:
+    assert evaluations_to(made("a", 0, [5.0, 3.0, 0.41, 0.4])) == 3
+    assert evaluations_to(made("a", 0, [5.0, 3.0])) == math.inf
+    assert math.isnan(evaluations_to(made("a", 0, [5.0], optimum=None)))
+
+
+def test_ranks_and_pairs_know_a_clear_winner_and_a_tie() -> None:
+    rng = np.random.default_rng(0)
+    good, bad = rng.normal(1, 0.1, 20), rng.normal(3, 0.1, 20)
+    ranks = bootstrap_ranks([bad, good, good], draws=500)
+    assert ranks[0].min() == 3
+    assert ranks[1].mean() == pytest.approx(1.5, abs=0.15)
+    runs = [made(n, s, [v]) for n, vs in (("good", good), ("bad", bad)) for s, v in enumerate(vs)]
+    (pair,) = pairs(Results(tuple(runs)), "branin-100", "good")
+    assert (pair.label, pair.wins, pair.losses, pair.seeds) == ("bad", 0, 20, 20)
+    assert pair.difference == pytest.approx(float(np.mean(bad - good)))
+    assert pair.p < 1e-4
+    half = Results(tuple(r for r in runs if r.label == "good" or r.seed < 3))
+    assert pairs(half, "branin-100", "good")[0].seeds == 3
+    with pytest.raises(alebo.InputError, match="needs complete runs of 'best'"):
+        pairs(half, "branin-100", "best")
+
+
+def test_a_run_without_a_feasible_point_is_infinitely_bad_and_counted() -> None:
+    nothing = made("a", 1, [0.5])
+    nothing.record["feasible"], nothing.record["best"] = [False], None
+    (line,) = lines(Results((made("a", 0, [0.5]), nothing)), "branin-100")
+    assert (line.nothing, line.mean, line.worst, line.median) == (1, 0.5, math.inf, math.inf)
+
+
+def test_the_published_row_of_a_label() -> None:
+    assert row("branin-100", "alebo-paper")["mean"] == 0.7493  # type: ignore[index]
+    assert row("branin-100", "alebo-paper-dim5")["mean"] == 0.4105  # type: ignore[index]
+    assert row("hartmann6-100", "hesbo-2d")["mean"] == -2.7078  # type: ignore[index]
+    assert row("hartmann6-100", "hesbo-d")["mean"] == -2.2979  # type: ignore[index]
+    assert row("branin-100", "mine") is None
+    assert row("levy20-100", "alebo") is None
+
+
+def test_hypervolume_in_two_and_three_objectives() -> None:
+    two = np.array([[1.0, 2.0], [2.0, 1.0], [2.5, 2.5], [4.0, 0.0], [0.0, 0.0]])
+    assert hypervolume_trace(two, np.array([3.0, 3.0])).tolist() == [2.0, 3.0, 3.0, 3.0, 9.0]
+    torch = pytest.importorskip("torch")
+    theirs = pytest.importorskip("botorch.utils.multi_objective.hypervolume")
+    points = np.random.default_rng(0).uniform(size=(12, 3))
+    reference = theirs.Hypervolume(ref_point=-torch.ones(3, dtype=torch.double))
+    from botorch.utils.multi_objective.pareto import is_non_dominated
+
+    values = -torch.tensor(points)
+    assert hypervolume_trace(points, np.ones(3))[-1] == pytest.approx(
+        reference.compute(values[is_non_dominated(values)])
+    )
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    for label in ("sobol", "other"):
+        for seed in range(3):
+            run = made(label, seed, [3.0, 1.0 + seed])
+            target = tmp_path / "branin-100" / label / f"{seed}.json"
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_text(json.dumps(run.record))
+    return tmp_path
+
+
+def invoke(*call: str) -> str:
+    result = CliRunner().invoke(app, ["table", *call], env={"COLUMNS": "300"})
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    assert result.exit_code == 0
+    return result.output
+
+
+def test_three_formats(folder: Path) -> None:
+    text = invoke(str(folder), "--format", "markdown", "--against", "sobol")
+    assert "| sobol | 3 | 2.0000 ± 0.4714 | 2.0000 | 3.0000 | 1.0000 |" in text
+    assert "5.1790 ± 0.6157" in text
+    assert "| other | sobol | 3 | +0.0000" in text
+    assert "Published, not run here: ALEBO 0.7493" in text
+    rows = list(csv.DictReader(io.StringIO(invoke(str(folder), "--format", "csv"))))
+    assert [float(r["mean"]) for r in rows] == [2.0, 2.0]
+    assert "sobol" in invoke(str(folder))
+
+
+def test_foreign_files_are_named_skipped_and_counted(folder: Path) -> None:
+    (folder / "notes.txt").write_text("hello")
+    (folder / "branin-100" / "sobol" / "9.json").write_text("{broken")
+    (folder / "branin-100" / "sobol" / "8.json").write_text('{"a": 1}')
+    (folder / "branin-100" / "sobol" / "7.json").write_bytes(b"\xff\xfe\x00")
+    old = dict(TEMPLATE, format=0)
+    (folder / "old.json").write_text(json.dumps(old))
+    short = {k: v for k, v in TEMPLATE.items() if k != "outcomes"}
+    (folder / "short.json").write_text(json.dumps(short))
+    results = load(folder)
+    assert len(results.runs) == 6
+    assert len(results.foreign) == 6
+    text = invoke(str(folder), "--format", "markdown")
+    assert "Skipped 6 files that are not runs" in text
+    assert "| sobol | 3 |" in text
+
+
+def test_failures_are_shown(folder: Path) -> None:
+    failed = dict(TEMPLATE, state="failed", error="it broke", label="sobol", seed=5)
+    (folder / "branin-100" / "sobol" / "5.json").write_text(json.dumps(failed))
+    lost = dict(TEMPLATE, state="failed", error="never ran", label="lost", seed=5)
+    (folder / "branin-100" / "lost.json").write_text(json.dumps(lost))
+    text = invoke(str(folder), "--format", "markdown")
+    assert "3 (1 failed)" in text
+    assert "| lost | 0 (1 failed) |" in text
+    assert "Failed: sobol, seed 5: it broke" in text
+
+
+def test_mixing_is_refused_unless_asked_for(folder: Path) -> None:
+    path = folder / "branin-100" / "sobol" / "0.json"
+    record = json.loads(path.read_text())
+    record["environment"]["versions"]["alebo"] = "0.0.1"
+    path.write_text(json.dumps(record))
+    with pytest.raises(alebo.InputError, match=r"made by 0\.0\.1"):
+        invoke(str(folder))
+    assert "| sobol | 3 |" in invoke(str(folder), "--mixed", "--format", "markdown")
+    record["environment"]["versions"]["alebo"] = alebo.__version__
+    record["method"] = {"name": "sobol", "centre": True}
+    path.write_text(json.dumps(record))
+    with pytest.raises(alebo.InputError, match="share settings and budget"):
+        invoke(str(folder))
+
+
+def test_wrong_calls(folder: Path, tmp_path: Path) -> None:
+    with pytest.raises(alebo.InputError, match="there is no folder"):
+        invoke(str(folder / "nowhere"))
+    with pytest.raises(alebo.InputError, match="Did you mean 'branin-100'"):
+        invoke(str(folder), "--problem", "branin-10")
+    with pytest.raises(alebo.InputError, match="Did you mean 'sobol'"):
+        invoke(str(folder), "--method", "sobl")
+    with pytest.raises(alebo.InputError, match="terminal, markdown or csv"):
+        invoke(str(folder), "--format", "html")
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    with pytest.raises(alebo.InputError, match="holds none"):
+        invoke(str(empty))

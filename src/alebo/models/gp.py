@@ -20,6 +20,54 @@ from .kernel import distances
 from .laplace import draws
 
 
+class Conditioned:
+    """Each sampled metric's GP, conditioned on data of its own: the algebra that the posterior and the draws share."""
+
+    def __init__(
+        self,
+        Y: Tensor,  # *B x n x d
+        v: Tensor,  # *B x (1 or m) x n, standardised outcomes
+        noise: Tensor,  # *B x 1 x n
+        U: Tensor,  # m x d x d
+        variance: float,
+        shift: float,
+        scale: float,
+    ) -> None:
+        self.variance, self.shift, self.scale = variance, shift, scale
+        Z = Y.unsqueeze(-3) @ U.mT  # *B x m x n x d
+        L, keep = _factor(variance * torch.exp(-0.5 * distances(Z, Z)), noise)
+        if not bool(keep.all()):  # a draw whose covariance cannot be factored is left out
+            U, Z, L = U[keep], Z[..., keep, :, :], L[..., keep, :, :]
+            v = v if v.shape[-2] == 1 else v[..., keep, :]
+        self.U, self.Z, self.m = U, Z, len(U)
+        self.v = v.expand(*v.shape[:-2], self.m, v.shape[-1])
+        self.Linv = torch.linalg.solve_triangular(L, torch.eye(Y.shape[-2], dtype=Y.dtype).expand_as(L), upper=False)
+        ones = self.Linv.sum(-1)  # L^-1 1
+        target = (self.Linv @ self.v.unsqueeze(-1)).squeeze(-1)  # L^-1 v
+        self.mean = (ones * target).sum(-1) / (ones * ones).sum(-1)  # *B x m, the best constant mean
+        self.alpha = (self.Linv.mT @ (target - self.mean.unsqueeze(-1) * ones).unsqueeze(-1)).squeeze(-1)  # *B x m x n
+
+    def components(self, X: Tensor, full: bool = False) -> tuple[Tensor, Tensor]:
+        """Mean and (co)variance under each metric, standardised.  ... x q x d -> ... x m x q, ... x m x q (x q)"""
+        if self.Z.dim() == 3 and X.dim() > 2:  # all batches against the same data: one matrix product for each metric
+            flat = X.reshape(-1, X.shape[-1])
+            Z, mean, V = self._project(flat)  # m x N x d, m x N, m x N x n
+            batch, q = X.shape[:-2], X.shape[-2]
+            Z, V = (T.reshape(self.m, *batch, q, T.shape[-1]).movedim(0, -3) for T in (Z, V))
+            mean = mean.reshape(self.m, *batch, q).movedim(0, -2)
+        else:
+            Z, mean, V = self._project(X)
+        if not full:
+            return mean, (self.variance - (V * V).sum(-1)).clamp_min(1e-12)
+        return mean, self.variance * torch.exp(-0.5 * distances(Z, Z)) - V @ V.mT
+
+    def _project(self, X: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Scaled points, posterior means, and L^-1 k.  ... x q x d -> ... x m x q x d, ... x m x q, ... x m x q x n"""
+        Z = X.unsqueeze(-3) @ self.U.mT
+        k = self.variance * torch.exp(-0.5 * distances(Z, self.Z))
+        return Z, self.mean.unsqueeze(-1) + (k @ self.alpha.unsqueeze(-1)).squeeze(-1), k @ self.Linv.mT
+
+
 class MahalanobisGP(Model):
     """A posterior over one outcome in the embedding, averaged over m samples of the metric by moment matching (paper, S2).
 
@@ -44,17 +92,8 @@ class MahalanobisGP(Model):
         self.variance = math.exp(mode.log_scale)
         self.train_inputs = (Y,)
         self.train_targets = shift + scale * v
-        self.Z = Y.unsqueeze(-3) @ U.mT  # *B x m x n x d
-        K = self.variance * torch.exp(-0.5 * distances(self.Z, self.Z))
-        L, keep = _factor(K, noise.unsqueeze(-2))
-        if not bool(keep.all()):  # a draw whose covariance cannot be factored is left out
-            self.U, self.Z, L = U[keep], self.Z[..., keep, :, :], L[..., keep, :, :]
-        eye = torch.eye(Y.shape[-2], dtype=Y.dtype).expand_as(L)
-        self.Linv = torch.linalg.solve_triangular(L, eye, upper=False)
-        ones = self.Linv.sum(-1)  # L^-1 1
-        target = (self.Linv @ v.unsqueeze(-2).unsqueeze(-1)).squeeze(-1)  # L^-1 v
-        self.mean = (ones * target).sum(-1) / (ones * ones).sum(-1)  # *B x m
-        self.alpha = (self.Linv.mT @ (target - self.mean.unsqueeze(-1) * ones).unsqueeze(-1)).squeeze(-1)  # *B x m x n
+        self.data = Conditioned(Y, v.unsqueeze(-2), noise.unsqueeze(-2), U, self.variance, shift, scale)
+        self.U = self.data.U
 
     @property
     def num_outputs(self) -> int:
@@ -76,16 +115,6 @@ class MahalanobisGP(Model):
     def subset_output(self, idcs: list[int]) -> MahalanobisGP:
         return self
 
-    def components(self, X: Tensor, full: bool = True) -> tuple[Tensor, Tensor]:
-        """Mean and (co)variance under each sampled metric, standardised.  ... x q x d -> ... x m x q, ... x m x q (x q)"""
-        Z = X.unsqueeze(-3) @ self.U.mT  # ... x m x q x d
-        k = self.variance * torch.exp(-0.5 * distances(Z, self.Z))  # ... x m x q x n
-        mean = self.mean.unsqueeze(-1) + (k @ self.alpha.unsqueeze(-1)).squeeze(-1)
-        V = k @ self.Linv.mT  # ... x m x q x n
-        if not full:
-            return mean, (self.variance - (V * V).sum(-1)).clamp_min(1e-12)
-        return mean, self.variance * torch.exp(-0.5 * distances(Z, Z)) - V @ V.mT
-
     def posterior(
         self,
         X: Tensor,
@@ -96,7 +125,7 @@ class MahalanobisGP(Model):
     ) -> Any:
         """The moment-matched joint posterior at `... x q x d`."""
         q = X.shape[-2]
-        means, cov = self.components(X, full=q > 1)
+        means, cov = self.data.components(X, full=q > 1)
         mean = means.mean(-2)
         off = means - mean.unsqueeze(-2)  # ... x m x q
         if q == 1:
@@ -129,11 +158,19 @@ class MahalanobisGP(Model):
             self.scale,
         )
 
+    def draw(self, Y: Tensor, rng: np.random.Generator) -> Conditioned:
+        """For each metric one joint draw of the noiseless outcome at Y, and the GP conditioned on it.  Y: k x d"""
+        mean, cov = self.data.components(Y, full=True)  # m x k, m x k x k
+        L, keep = _factor(cov, torch.full_like(mean, 1e-7))
+        white = torch.from_numpy(rng.standard_normal((*mean.shape, 1)))
+        v = mean + (L @ white).squeeze(-1)
+        jitter = torch.full((1, len(Y)), 1e-6 * max(self.variance, 1.0), dtype=Y.dtype)
+        return Conditioned(Y, v, jitter, self.U, self.variance, self.shift, self.scale)
+
     def leave_one_out(self) -> tuple[Tensor, Tensor]:
         """Mean and standard deviation at each training point as predicted from the others, moment-matched.  -> n, n"""
-        Kinv = self.Linv.mT @ self.Linv  # m x n x n
-        diagonal = Kinv.diagonal(dim1=-2, dim2=-1)
-        means = self.v - self.alpha / diagonal
+        diagonal = (self.data.Linv**2).sum(-2)  # of the inverse covariance, m x n
+        means = self.v - self.data.alpha / diagonal
         variance = (1.0 / diagonal).mean(-2) + means.var(-2, unbiased=False)
         return self.shift + self.scale * means.mean(-2), self.scale * variance.sqrt()
 

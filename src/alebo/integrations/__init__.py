@@ -1,0 +1,18 @@
+"""Where other houses meet ours: the Optuna sampler, and spaces of Optuna and ConfigSpace. Loaded when first used."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from . import optuna as optuna
+    from . import spaces as spaces
+
+__all__ = ["optuna", "spaces"]
+
+
+def __getattr__(name: str) -> Any:
+    if name in __all__:
+        return import_module(f".{name}", __name__)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

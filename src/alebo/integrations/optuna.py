@@ -1,0 +1,247 @@
+"""The sampler for Optuna: any of our methods behind `study.optimize`. The study holds the state, the sampler none.
+
+What workers share is in the study: the seed and the method as one attribute of the study, and what was proposed (its
+point
+of the cube, its embedded coordinates, the method's note) as one attribute of each trial. Never a matrix.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .. import __version__
+from .._errors import InputError, MissingPartError, StudyError
+from .._seeds import derive, reproducible
+from ..goals import AtMost, Goal, Goals, Maximize, Minimize, Outcome
+from ..history import History, State, Trial
+from ..methods import Method, default_method
+from ..methods import to_dict as method_to_dict
+from ..space import Categorical, Fixed, Float, Int, Parameter, Space
+from .spaces import to_optuna
+
+try:
+    from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
+    from optuna.samplers import BaseSampler, RandomSampler
+    from optuna.search_space import IntersectionSearchSpace
+    from optuna.study import StudyDirection
+    from optuna.trial import TrialState
+except ImportError:
+    raise MissingPartError(
+        'The EmbeddingSampler needs Optuna 5, which is not installed. Run: pip install "alebo[study]"'
+    ) from None
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+    from optuna.distributions import BaseDistribution
+    from optuna.study import Study
+    from optuna.trial import FrozenTrial
+
+FACTS = "alebo:sampler"  # the study's attribute: seed, method, version
+POINT = "alebo:point"  # a trial's attribute: x, y, note and the names they belong to
+
+
+class EmbeddingSampler(BaseSampler):
+    """Proposes all parameters of a trial together, by ALEBO or any other of our methods.
+
+    `search_space` (Optuna's distributions, or an alebo.Space) binds names to the embedding's columns and is used from
+    the
+    first trial on. Without it the sampler learns the space from completed trials, as Optuna's own samplers do, and
+    the first trial is random. Trials that run elsewhere are respected as pending; constraints come from
+    `trial.set_constraint`, goals from the study's directions. `budget`, where known, helps a method to plan.
+
+    >>> import optuna
+    >>> optuna.logging.set_verbosity(optuna.logging.WARNING)
+    >>> space = {f"x{i}": optuna.distributions.FloatDistribution(-1, 1) for i in range(20)}
+    >>> study = optuna.create_study(sampler=EmbeddingSampler(space, seed=0))
+    >>> study.optimize(lambda t: sum(t.suggest_float(n, -1, 1) ** 2 for n in space), n_trials=3)
+    >>> len(study.trials)
+    3
+    """
+
+    def __init__(
+        self,
+        search_space: Mapping[str, BaseDistribution] | Space | None = None,
+        *,
+        method: Method | None = None,
+        seed: int | None = None,
+        budget: int | None = None,
+        independent_sampler: BaseSampler | None = None,
+    ) -> None:
+        self._rules = search_space.constraints if isinstance(search_space, Space) else ()
+        if isinstance(search_space, Space):
+            search_space = to_optuna(Space(search_space.parameters))
+        if search_space is not None and not isinstance(search_space, Mapping):
+            raise InputError(
+                f"`search_space` maps names to Optuna's distributions, or is an alebo.Space; got {search_space!r:.60}."
+            )
+        if method is not None and not isinstance(method, Method):
+            raise InputError(f"`method` is an object such as alebo.ALEBO(dim=8); got {method!r:.60}.")
+        self._search_space = None if search_space is None else dict(search_space)
+        if self._search_space is not None:
+            _Columns(self._search_space, self._rules)  # a space that cannot be is refused now
+        self._method = default_method() if method is None else method
+        self._seed = None if seed is None else int(seed)
+        self._budget = budget
+        self._independent = independent_sampler or RandomSampler(seed=None if seed is None else seed % 2**32)
+        self._seen = IntersectionSearchSpace()
+
+    def reseed_rng(self) -> None:
+        """New randomness for what is sampled independently; the embedding is the study's and stays."""
+        self._independent.reseed_rng()
+
+    def infer_relative_search_space(self, study: Study, trial: FrozenTrial) -> dict[str, BaseDistribution]:
+        """The space given; else what all completed trials have in common, by name."""
+        return dict(self._seen.calculate(study)) if self._search_space is None else dict(self._search_space)
+
+    def sample_relative(
+        self, study: Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
+    ) -> dict[str, Any]:
+        """A point of the whole space, by the method, from what the study holds."""
+        if all(d.single() for d in search_space.values()):
+            return {}
+        columns = _Columns(search_space, self._rules if set(search_space) == set(self._search_space or ()) else ())
+        seed = self._shared_seed(study)
+        earlier = [t for t in study.get_trials(deepcopy=False) if t.number < trial.number]
+        goals = _goals(study, earlier)
+        self._method.check(columns.space, goals)
+        history = History(tuple(_trial(t, columns, goals) for t in earlier), self._budget)
+        with reproducible(derive(seed, "ask", len(history))):
+            point = self._method.suggest(history, columns.space, goals, 1, seed)[0]
+        x = np.clip(point.x, -1.0, 1.0)
+        proposal = {
+            "names": columns.key,
+            "x": x.tolist(),
+            "y": None if point.y is None else point.y.tolist(),
+            "note": point.note,
+        }
+        study._storage.set_trial_system_attr(trial._trial_id, POINT, proposal)
+        return columns.decode(x)
+
+    def sample_independent(
+        self, study: Study, trial: FrozenTrial, param_name: str, param_distribution: BaseDistribution
+    ) -> Any:
+        """One parameter alone, at random: for names outside the search space."""
+        return self._independent.sample_independent(study, trial, param_name, param_distribution)
+
+    def before_trial(self, study: Study, trial: FrozenTrial) -> None:
+        """Passed on to the independent sampler."""
+        self._independent.before_trial(study, trial)
+
+    def after_trial(self, study: Study, trial: FrozenTrial, state: TrialState, values: Sequence[float] | None) -> None:
+        """Passed on to the independent sampler."""
+        self._independent.after_trial(study, trial, state, values)
+
+    def _shared_seed(self, study: Study) -> int:
+        """The study's seed, which the first sampler on it decides; all workers derive their embedding from it."""
+        facts = study._storage.get_study_system_attrs(study._study_id).get(FACTS)
+        method = json.loads(json.dumps(method_to_dict(self._method), default=repr))
+        if facts is not None:
+            for word, had, got in (("seed", facts["seed"], self._seed), ("method", facts["method"], method)):
+                if had != got and got is not None:
+                    raise StudyError(
+                        f"A study keeps its {word}; {study.study_name!r} was begun with {had}, and this sampler has "
+                        f"{got}. "
+                        f"Give the sampler the study's {word}, or begin a new study."
+                    )
+            return int(facts["seed"])
+        seed = self._seed
+        if seed is None:  # the same for all workers that begin together, another for every study
+            first = study.get_trials(deepcopy=False)[0].datetime_start
+            seed = derive(0, study.study_name, "" if first is None else first.isoformat()) % 2**31
+        facts = {"seed": seed, "method": method, "alebo": __version__}
+        study._storage.set_study_system_attr(study._study_id, FACTS, facts)
+        return seed
+
+
+class _Columns:
+    """Names bound to columns: a Space over Optuna's distributions, in which steps are counted by whole numbers."""
+
+    def __init__(self, distributions: Mapping[str, BaseDistribution], rules: Sequence[Any] = ()) -> None:
+        self.distributions = dict(distributions)
+        self.stepped: dict[str, FloatDistribution | IntDistribution] = {}
+        self.space = Space([self._parameter(name, d) for name, d in self.distributions.items()], rules)
+        self.key = derive(0, *self.space.columns())
+
+    def _parameter(self, name: str, d: BaseDistribution) -> Parameter:
+        if isinstance(d, CategoricalDistribution):
+            return Categorical(name, d.choices) if len(d.choices) > 1 else Fixed(name, d.choices[0])
+        if not isinstance(d, FloatDistribution | IntDistribution):
+            raise InputError(f"A distribution of Optuna is Float, Int or Categorical; {name!r} is {d!r:.60}.")
+        if d.single():
+            return Fixed(name, d.low)
+        if isinstance(d, FloatDistribution) and d.step is None:
+            return Float(name, d.low, d.high, log=d.log)
+        if isinstance(d, IntDistribution) and d.step == 1:
+            return Int(name, d.low, d.high, log=d.log)
+        assert d.step is not None
+        self.stepped[name] = d
+        return Int(name, 0, round((d.high - d.low) / d.step))
+
+    def decode(self, x: NDArray[np.float64]) -> dict[str, Any]:
+        """Optuna's values at a point of the cube."""
+        params = self.space.decode(x)
+        for name, d in self.stepped.items():
+            value = d.low + params[name] * (d.step or 1)
+            params[name] = int(value) if isinstance(d, IntDistribution) else float(min(value, d.high))
+        return params
+
+    def encode(self, params: Mapping[str, Any]) -> NDArray[np.float64]:
+        """The point of the cube for Optuna's values."""
+        ours = {name: params[name] for name in self.distributions}
+        for name, d in self.stepped.items():
+            ours[name] = round((ours[name] - d.low) / (d.step or 1))
+        return self.space.encode(ours)
+
+
+def _goals(study: Study, trials: Sequence[FrozenTrial]) -> Goals:
+    """One objective a direction, and a constraint for every name that a completed trial has set."""
+    goals: list[Goal] = [
+        Maximize(f"value {i}") if direction is StudyDirection.MAXIMIZE else Minimize(f"value {i}")
+        for i, direction in enumerate(study.directions)
+    ]
+    names = dict.fromkeys(k for t in trials if t.state is TrialState.COMPLETE for k in t.constraints)
+    return Goals([*goals, *(AtMost(f"constraint {name}", 0.0) for name in names)])
+
+
+def _trial(frozen: FrozenTrial, columns: _Columns, goals: Goals) -> Trial:
+    """Our view of Optuna's trial. One that says nothing of this space keeps its place as a failed one."""
+    nowhere = Trial(frozen.number, {}, np.zeros(columns.space.dimension), state=State.FAILED, asked=False)
+    stored = frozen.system_attrs.get(POINT)
+    x: NDArray[np.float64] | None = None
+    y: NDArray[np.float64] | None = None
+    note: dict[str, Any] = {}
+    if stored is not None and stored["names"] == columns.key:
+        x = np.asarray(stored["x"], dtype=float)
+        y = None if stored["y"] is None else np.asarray(stored["y"], dtype=float)
+        note = dict(stored["note"])
+    if frozen.state.is_finished() or x is None:  # what was evaluated counts, also where somebody fixed a value
+        if not set(columns.distributions) <= set(frozen.params):
+            return nowhere
+        params = {name: frozen.params[name] for name in columns.distributions}
+        if x is None or columns.decode(x) != params:
+            try:
+                x, y = columns.encode(params), None
+            except InputError:  # outside the ranges that hold now
+                return nowhere
+    trial = Trial(frozen.number, columns.space.decode(x), x, y, note=note, asked=stored is not None)
+    if frozen.state in (TrialState.RUNNING, TrialState.WAITING):
+        return trial
+    outcomes = _outcomes(frozen, goals)
+    if outcomes is None:
+        return Trial(trial.number, trial.params, x, y, state=State.FAILED, note=note)
+    return Trial(trial.number, trial.params, x, y, outcomes, State.COMPLETE, note, asked=trial.asked)
+
+
+def _outcomes(frozen: FrozenTrial, goals: Goals) -> dict[str, Outcome] | None:
+    if frozen.state is not TrialState.COMPLETE or frozen.values is None:
+        return None
+    values = {f"value {i}": float(v) for i, v in enumerate(frozen.values)}
+    values |= {f"constraint {k}": float(v) for k, v in frozen.constraints.items()}
+    if set(goals.outcomes) - set(values) or not all(map(math.isfinite, values.values())):
+        return None
+    return {name: Outcome(values[name]) for name in goals.outcomes}

@@ -50,7 +50,7 @@ class Compared:
 
 def published() -> Iterator[tuple[str, tuple[str, int, int, int], float]]:
     """(figure, (kind, D, active, dim), probability) of Fig. 4 and S5 (D=100, three kinds) and S6 (hypersphere)."""
-    text = (files("alebo.bench") / "published" / "containment.csv").read_text()
+    text = (files("alebo.bench") / "published_containment.csv").read_text()
     for row in csv.DictReader(text.splitlines()):
         cell = (row["kind"], int(row["D"]), int(row["active"]), int(row["dim"]))
         yield row["figure"], cell, float(row["probability"])

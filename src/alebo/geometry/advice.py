@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import math
+import textwrap
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -77,7 +78,8 @@ class Advice:
         return "\n".join(lines)
 
     def __str__(self) -> str:
-        return f"{self.table()}\n\nRecommended: dim={self.recommendation}. {self.reason}\n({self.source})"
+        words = textwrap.fill(f"Recommended: dim={self.recommendation}. {self.reason} ({self.source})", 100)
+        return f"{self.table()}\n\n{words}"
 
     def plot(self, target: Any = None) -> Any:
         """Draw on a matplotlib axes, or into the file of that name, or on a new axes; returns the axes."""
@@ -111,17 +113,19 @@ class Advice:
         )
         axes.axvline(self.recommendation, color="tab:red", ls="--", lw=1.4)
         axes.text(
-            self.recommendation, 1.06, f"recommended: {self.recommendation}", ha="center", color="tab:red", fontsize=9
-        )
+            self.recommendation - 0.15, 1.06, f"recommended: {self.recommendation}",
+            ha="right" if self.recommendation > 5 else "left", color="tab:red", fontsize=9,
+        )  # fmt: skip
         axes.set(
             xlim=(min(self.rows[0].dim, self.recommendation) - 0.5, right),
             ylim=(-0.03, 1.14),
             yticks=np.linspace(0, 1, 6),
             xlabel="dimension of the embedding",
             ylabel="chance of containing an optimum",
+            xticks=[row.dim for row in self.rows],
             title=f"{self.D} parameters, {self.budget} evaluations",
         )
-        axes.legend(title="active", loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False, reverse=True)
+        axes.legend(title="active", loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False)
         axes.spines[["top", "right"]].set_visible(False)
         if to_file:
             figure.savefig(target, dpi=130)
@@ -176,9 +180,9 @@ def advise(
         for dim in sorted(shown)
     )
     source = (
-        f"Drawn for this answer, {_LIVE_DRAWS} draws a cell."
+        f"Chances from {_LIVE_DRAWS} draws a cell made now."
         if live
-        else "From the table shipped with alebo, 300 to 1000 draws a cell, interpolated in the logarithm of D."
+        else "Chances from the shipped table of 300 to 1000 draws a cell."
     )
     reason = _reason(D, budget, numbers, given, supported, choice, {a: chance(a, choice) for a in numbers})
     return Advice(D, budget, numbers, rows, supported, choice, reason, source)
@@ -195,7 +199,7 @@ def supported_dim(D: int, budget: int) -> int:
     These are 9 (8 to 10) at 50 evaluations and 18 (15 to 20) at 500. Never above 20, which
     the paper calls the maximum that Bayesian optimization supports, nor above D.
     """
-    return max(1, min(D, 20, round(9.0 * (budget / 50.0) ** math.log10(2.0))))
+    return max(1, min(D, 20, round(9.0 * math.pow(budget / 50.0, math.log10(2.0)))))
 
 
 def _reason(
@@ -215,7 +219,7 @@ def _reason(
     elif choice < supported:
         parts.append(
             f"It contains an optimum with a chance of {_percent(chance[numbers[-1]])} for {numbers[-1]} active "
-            f"variables; the budget of {budget} would support {supported}, but more dimensions would only slow the learning."
+            f"variables; the budget of {budget} would support {supported}, but more dimensions only slow the learning."
         )
     else:
         parts.append(f"It is the highest dimension that {budget} evaluations support, and the chance rises with it.")

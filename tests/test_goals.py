@@ -1,0 +1,139 @@
+"""Signs, feasibility, the front; and what a told outcome may be."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from alebo import AtLeast, AtMost, Cost, Goals, InputError, Maximize, Minimize, Outcome
+from alebo.goals import pareto
+
+VALUE = st.floats(-1e15, 1e15, allow_nan=False)
+
+
+@given(VALUE, VALUE, VALUE)
+def test_inside_the_house_everything_is_minimised(a: float, b: float, c: float) -> None:
+    goals = Goals([Minimize("a"), Maximize("b"), AtMost("c", 1.0), AtLeast("b", -2.0), AtMost("a", 5.0)])
+    told = goals.read({"a": a, "b": (b, 0.5), "c": c})
+    assert goals.objective_values(told).tolist() == [a, -b]
+    assert goals.violations(told).tolist() == [c - 1.0, -(b + 2.0), a - 5.0]
+    assert goals.feasible(told) == (c <= 1.0 and b >= -2.0 and a <= 5.0)
+    assert (goals.sign("a"), goals.sign("b"), goals.sign("c")) == (1.0, -1.0, 1.0)
+    assert told["b"] == Outcome(b, 0.5)
+    assert told["a"].sem is None
+
+
+def test_outcomes_are_listed_once_in_order() -> None:
+    goals = Goals([Minimize("a"), AtMost("b", 1), AtLeast("b", 0), Cost("t")])
+    assert goals.outcomes == ("a", "b", "t")
+    assert goals.single
+    assert goals.cost == Cost("t")
+    assert goals == Goals([Minimize("a"), AtMost("b", 1), AtLeast("b", 0), Cost("t")])
+    assert goals != Goals(Minimize("a"))
+    assert Goals(Minimize("a")).goals == (Minimize("a"),)
+
+
+def test_a_bound_that_is_met_exactly_is_feasible() -> None:
+    goals = Goals([Minimize("a"), AtMost("b", 1.0), AtLeast("b", 1.0)])
+    assert goals.feasible(goals.read({"a": 0, "b": 1.0}))
+    assert not goals.feasible(goals.read({"a": 0, "b": np.nextafter(1.0, 2.0)}))
+
+
+@given(st.lists(st.tuples(st.integers(-4, 4), st.integers(-4, 4), st.integers(-4, 4)), min_size=1, max_size=25))
+def test_front_against_the_definition(rows: list[tuple[int, int, int]]) -> None:
+    values = np.array(rows, dtype=float)
+    keep = pareto(values)
+    kept = {tuple(v) for v in values[keep]}
+    assert len(kept) == keep.sum() >= 1  # of equal rows one stays
+    for v in values:
+        beaten = any(np.all(w <= v) and np.any(w < v) for w in values)
+        assert (tuple(v) in kept) == (not beaten)
+
+
+@pytest.mark.parametrize(
+    "value", [3, 3.0, True, np.float32(3), np.int64(3), np.array(3.0), np.array([3.0]), np.array([[3.0]])]
+)
+def test_numbers_of_many_types(value: Any) -> None:
+    read = Goals(Minimize("y")).read(value)["y"]
+    assert type(read.mean) is float
+    assert read.mean == float(np.asarray(value).item())
+
+
+def test_a_torch_scalar_is_a_number() -> None:
+    import torch
+
+    assert Goals(Minimize("y")).read(torch.tensor(2.5))["y"].mean == 2.5
+    with pytest.raises(InputError):
+        Goals(Minimize("y")).read(torch.tensor(2.5, requires_grad=True))
+
+
+@pytest.mark.parametrize("pair", [(0.3, 0.1), Outcome(0.3, 0.1), (0.3, np.float64(0.1))])
+def test_a_pair_is_mean_and_standard_error(pair: Any) -> None:
+    assert Goals(Minimize("y")).read(pair)["y"] == Outcome(0.3, 0.1)
+    assert Goals(Minimize("y")).read({"y": pair})["y"] == Outcome(0.3, 0.1)
+    assert Goals(Minimize("y")).read({"y": [0.3, 0.1]})["y"] == Outcome(0.3, 0.1)  # from JSON, where a pair is a list
+
+
+@pytest.mark.parametrize(
+    ("told", "words"),
+    [
+        (None, ["'y' must be a number", "got None"]),
+        (math.nan, ["must be finite", "got nan"]),
+        (math.inf, ["must be finite", "got inf"]),
+        (-math.inf, ["must be finite", "got -inf"]),
+        ("0.3", ["must be a number", "'0.3'"]),
+        (1j, ["must be a number", "1j"]),
+        (np.complex128(1j), ["must be a number"]),
+        (10**400, ["must be a number"]),
+        (np.array([1.0, 2.0]), ["one number", "shape (2,)"]),
+        (np.array([]), ["one number", "shape (0,)"]),
+        ([1.0, 2.0], ["one number", "list of 2"]),
+        ((1.0, 2.0, 3.0), ["one number", "shape (3,)"]),
+        ((1.0, -0.1), ["standard error", "not negative", "-0.1"]),
+        ((1.0, math.nan), ["standard error", "finite"]),
+        ((1.0, "x"), ["must be a number"]),
+        (object(), ["must be a number"]),
+        ({"z": 1.0}, ["exactly ['y']", "missing ['y']", "unknown ['z']"]),
+        ({}, ["missing ['y']"]),
+        ({"y": None}, ["'y' must be a number"]),
+    ],
+)
+def test_bad_outcomes(told: Any, words: list[str]) -> None:
+    with pytest.raises(InputError) as caught:
+        Goals(Minimize("y")).read(told)
+    sentence = str(caught.value)
+    for word in words:
+        assert word in sentence
+    assert "Return one finite number" in sentence or "call fail" in sentence or "Return one finite" in sentence
+
+
+def test_several_outcomes_need_a_mapping() -> None:
+    with pytest.raises(
+        InputError, match=r"mapping of outcomes is needed for \['a', 'b'\]; got 0.3.*Write \{'a': \.\.\.,"
+    ):
+        Goals([Minimize("a"), AtMost("b", 1)]).read(0.3)
+
+
+@pytest.mark.parametrize(
+    ("goals", "words"),
+    [
+        ([], ["one objective or more", "Minimize"]),
+        ([AtMost("a", 1)], ["one objective or more"]),
+        (["loss"], ["Minimize, Maximize", "'loss'"]),
+        ([Minimize("a"), Maximize("a")], ["different outcome", "['a', 'a']"]),
+        ([Minimize("a"), AtMost("b", 1), AtLeast("b", 2)], ["leave room", "'b' is at least 2 and at most 1", "Loosen"]),
+        ([Minimize("a"), AtMost("b", math.nan)], ["finite number", "'b'", "nan"]),
+        ([Minimize("a"), AtLeast("b", -math.inf)], ["finite number", "Drop the goal"]),
+        ([Minimize("a"), Cost("t"), Cost("u")], ["One Cost", "['t', 'u']"]),
+    ],
+)
+def test_bad_goals(goals: Any, words: list[str]) -> None:
+    with pytest.raises(InputError) as caught:
+        Goals(goals)
+    for word in words:
+        assert word in str(caught.value)

@@ -1,0 +1,258 @@
+"""Laws of the way between named values and the cube."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from alebo import Categorical, Fixed, Float, InputError, Int, LinearConstraint, Space
+from alebo.space import Parameter
+
+NUMBER = st.floats(-1e9, 1e9, allow_nan=False)
+CHOICES = st.lists(st.text("abcde", max_size=3) | st.integers(-3, 3) | st.booleans(), min_size=2, max_size=5)
+
+
+@st.composite
+def parameters(draw: st.DrawFn, name: str) -> Parameter:
+    kind = draw(st.sampled_from(["float", "log", "int", "logint", "categorical", "fixed"]))
+    if kind == "float":
+        low, high = sorted(draw(st.tuples(NUMBER, NUMBER).filter(lambda p: abs(p[0] - p[1]) > 1e-6)))
+        return Float(name, low, high)
+    if kind == "log":
+        low, high = sorted(
+            draw(st.tuples(st.floats(-12, 12), st.floats(-12, 12)).filter(lambda p: abs(p[0] - p[1]) > 0.01))
+        )
+        return Float(name, 10**low, 10**high, log=True)
+    if kind == "int":
+        low = draw(st.integers(-(10**9), 10**9))
+        return Int(name, low, low + draw(st.integers(1, 10**6)))
+    if kind == "logint":
+        low = draw(st.integers(1, 10**6))
+        return Int(name, low, low + draw(st.integers(1, 10**6)), log=True)
+    if kind == "categorical":
+        chosen = draw(CHOICES.filter(lambda c: len({(type(v), v) for v in c}) == len(c)))
+        return Categorical(name, chosen)
+    return Fixed(name, draw(st.integers() | st.text(max_size=3) | st.none()))
+
+
+@st.composite
+def spaces(draw: st.DrawFn) -> Space:
+    listed = [draw(parameters(f"p{i}")) for i in range(draw(st.integers(1, 6)))]
+    return Space([*listed, Float("last", 0.0, 1.0)])
+
+
+def value_of(p: Parameter, u: float) -> Any:
+    if isinstance(p, Fixed):
+        return p.value
+    if isinstance(p, Categorical):
+        return p.choices[min(int(u * len(p.choices)), len(p.choices) - 1)]
+    if isinstance(p, Int):
+        return min(p.low + int(u * (p.high - p.low + 1)), p.high)
+    return p.low + u * (p.high - p.low) if u < 1 else p.high
+
+
+@given(spaces(), st.data())
+def test_decode_undoes_encode(space: Space, data: st.DataObject) -> None:
+    params = {p.name: value_of(p, data.draw(st.floats(0, 1))) for p in space.parameters}
+    x = space.encode(params)
+    assert x.shape == (space.dimension,)
+    assert np.all(np.abs(x) <= 1.0)
+    back = space.decode(x)
+    assert list(back) == list(space.names)
+    for p in space.parameters:
+        a, b = params[p.name], back[p.name]
+        if isinstance(p, Float):
+            assert isinstance(b, float)
+            scale = abs(a) if p.log else max(abs(p.low), abs(p.high))
+            assert abs(a - b) <= 1e-13 * scale * (
+                1 + (abs(math.log(p.high / p.low)) + abs(math.log(p.high)) if p.log else 0)
+            )
+        else:
+            assert a == b
+            assert type(a) is type(b)
+
+
+@given(spaces(), st.integers(0, 2**32))
+def test_any_point_of_the_cube_decodes_inside_and_snap_is_idempotent(space: Space, seed: int) -> None:
+    x = np.random.default_rng(seed).uniform(-1, 1, (3, space.dimension))
+    x[0] = np.sign(x[0])
+    for row in x:
+        space.check(space.decode(row))
+    once = space.snap(x)
+    assert once.shape == x.shape
+    assert np.all(np.abs(once) <= 1)
+    np.testing.assert_allclose(space.snap(once), once, atol=1e-12)
+    for a, b in zip(x, once, strict=True):
+        for name, value in space.decode(a).items():
+            other = space.decode(b)[name]
+            assert value == other or abs(value - other) <= 1e-9 * max(abs(value), abs(other))
+
+
+@given(spaces())
+def test_plain_data_builds_the_same_space(space: Space) -> None:
+    again = Space.from_dict(json.loads(json.dumps(space.to_dict())))
+    assert again == space
+    assert hash(again) == hash(space)
+    assert len(space.columns()) == space.dimension
+    assert len(set(space.columns())) == space.dimension or any(isinstance(p, Categorical) for p in space.parameters)
+
+
+@given(st.integers(2, 5), st.integers(1, 4), st.integers(0, 2**32))
+def test_constraint_rows_agree_with_the_parameters(D: int, k: int, seed: int) -> None:
+    """A x <= b at the cube point exactly where the rule holds for the named values."""
+    rng = np.random.default_rng(seed)
+    listed: list[Parameter] = [Fixed("f", 2.5)]
+    for i in range(D):
+        low = rng.uniform(-5, 5)
+        listed.append(
+            Float(f"p{i}", low, low + rng.uniform(0.1, 9))
+            if rng.random() < 0.6
+            else Int(f"p{i}", int(low), int(low) + 7)
+        )
+    middle = {p.name: p.value if isinstance(p, Fixed) else (p.low + p.high) / 2 for p in listed}  # type: ignore[union-attr]
+    rules = []
+    for _ in range(k):
+        c = {p.name: float(rng.normal()) for p in listed if rng.random() < 0.7 or p.name == "p0"}
+        rules.append(LinearConstraint(c, sum(v * middle[n] for n, v in c.items()) + rng.uniform(0, 3)))
+    space = Space(listed, rules)
+    A, b = space.rows()
+    assert A.shape == (k, space.dimension)
+    for _ in range(20):
+        params = space.decode(rng.uniform(-1, 1, space.dimension))
+        left = np.array([r.value(params) - r.upper for r in rules])
+        np.testing.assert_allclose(A @ space.encode(params) - b, left, atol=1e-9)
+        assert space.feasible(params) == bool(np.all(left <= 0)) or np.min(np.abs(left)) < 1e-6
+
+
+def test_int_bins_are_equally_wide() -> None:
+    space = Space([Int("n", 1, 4)])
+    x = np.linspace(-1, 1, 4001)[:-1] + 1 / 4000
+    counts = np.bincount([space.decode([v])["n"] for v in x])[1:]
+    assert counts.tolist() == [1000] * 4
+
+
+def test_log_scale_is_even_in_the_exponent() -> None:
+    space = Space([Float("lr", 1e-4, 1.0, log=True)])
+    assert space.decode([0.0])["lr"] == pytest.approx(1e-2)
+    assert space.encode({"lr": 1e-3})[0] == pytest.approx(-0.5)
+
+
+def test_short_forms() -> None:
+    space = Space.from_dict(
+        {"a": [0, 1], "b": ["x", "y"], "c": 3, "d": {"type": "int", "low": 1, "high": 5}, "e": {"value": "k"}}
+    )
+    assert space == Space(
+        [Float("a", 0, 1), Categorical("b", ["x", "y"]), Fixed("c", 3), Int("d", 1, 5), Fixed("e", "k")]
+    )
+    assert space.columns() == ["a", "b=x", "b=y", "d"]
+
+
+def test_canonical_types() -> None:
+    space = Space([Int("n", 0, 9), Float("a", 0, 1), Categorical("c", [1, "x"]), Fixed("f", None)])
+    told = {"f": None, "c": np.int64(1), "a": np.float32(0.5), "n": np.int16(3)}
+    plain = space.canonical(told)
+    assert plain == {"n": 3, "a": 0.5, "c": 1, "f": None}
+    assert [type(v) for v in plain.values()] == [int, float, int, type(None)]
+    assert list(plain) == list(space.names)
+
+
+def test_one_and_true_and_one_point_zero_are_three_choices() -> None:
+    space = Space([Categorical("c", [1, 1.0, True, "1"])])
+    for choice in (1, 1.0, True, "1"):
+        back = space.decode(space.encode({"c": choice}))["c"]
+        assert type(back) is type(choice)
+
+
+def test_a_thousand_parameters_are_quick() -> None:
+    import time
+
+    space = Space.from_bounds([(-1.0, 3.0)] * 1000)
+    x = np.random.default_rng(0).uniform(-1, 1, 1000)
+    start = time.process_time()
+    for _ in range(20):
+        x = space.encode(space.decode(x))
+    assert time.process_time() - start < 2.0
+
+
+# -- bad input: the rule, what came, the way out ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: Space.from_bounds([]), ["one (low, high) pair or more", "got none", "[(0, 1)] * 100"]),
+        (lambda: Space.from_bounds([(1, 0)]), ["`low < high`", "'x0'", "low=1.0, high=0.0", "Swap"]),
+        (lambda: Space.from_bounds([(1, 1)]), ["`low < high`", "Fixed"]),
+        (lambda: Space.from_bounds([(0, 1), (0, math.nan)]), ["finite", "'x1'", "nan"]),
+        (lambda: Space.from_bounds([(0, math.inf)]), ["finite", "inf", "Give the range"]),
+        (lambda: Space.from_bounds([(-1e308, 1e308)]), ["finite", "1e+308", "Narrow"]),
+        (lambda: Space.from_bounds([(0, 1, 2)]), ["(low, high) pairs", "(0, 1, 2)"]),  # type: ignore[list-item]
+        (lambda: Space.from_bounds(5), ["(low, high) pairs", "got 5"]),  # type: ignore[arg-type]
+        (lambda: Space.from_bounds([("a", 1)]), ["pairs", "'a'"]),  # type: ignore[list-item]
+        (lambda: Float("lr", 0.0, 1.0, log=True), ["`low > 0`", "'lr'", "log=True", "linear scale"]),
+        (lambda: Int("n", 0, 5, log=True), ["`low > 0`", "'n'"]),
+        (lambda: Int("n", 0.5, 5), ["whole numbers", "0.5", "Float"]),  # type: ignore[arg-type]
+        (lambda: Int("n", 0, 10**15), ["exact", "'n'", "Float"]),
+        (lambda: Int("n", 3, math.inf), ["whole numbers", "inf"]),  # type: ignore[arg-type]
+        (lambda: Categorical("c", ["a"]), ["two choices", "['a']", "Fixed"]),
+        (lambda: Categorical("c", ["a", "a"]), ["differ", "'c'", "Remove"]),
+        (lambda: Space([]), ["one free parameter", "got none"]),
+        (lambda: Space([Fixed("a", 1)]), ["one free parameter"]),
+        (lambda: Space([(0, 1)]), ["Float, Int, Categorical and Fixed", "(0, 1)", "from_bounds"]),  # type: ignore[list-item]
+        (lambda: Space([Float("a", 0, 1), Float("a", 0, 2)]), ["differ", "'a'", "Rename"]),
+        (lambda: Space([Float("", 0, 1)]), ["name is a text", "''"]),
+        (lambda: Space([Float(3, 0, 1)]), ["name is a text", "got 3"]),  # type: ignore[arg-type]
+        (lambda: Space.from_dict({"a": {"type": "real", "low": 0, "high": 1}}), ["`type`", "'real'", "float"]),
+        (lambda: Space.from_dict({"a": {"low": 0, "hgih": 1}}), ["'a'", "hgih"]),
+        (lambda: LinearConstraint({}, 1.0), ["one non-zero coefficient", "Name the parameters"]),
+        (lambda: LinearConstraint({"a": math.nan}, 1.0), ["finite", "nan"]),
+        (lambda: Space([Float("a", 0, 1)], [LinearConstraint({"b": 1}, 1)]), ["'b'", "Known: a"]),
+        (
+            lambda: Space([Float("a", 1, 2, log=True)], [LinearConstraint({"a": 1}, 1)]),
+            ["linear scale", "'a'", "log=False"],
+        ),
+        (lambda: Space([Float("a", 0, 1)], [LinearConstraint({"a": -1}, -2)]), ["none does", "Loosen"]),
+        (lambda: Space([Float("a", 0, 1), Fixed("f", 3)], [LinearConstraint({"f": 1}, 2)]), ["none does", "Loosen"]),
+    ],
+)
+def test_bad_spaces(make: Any, words: list[str]) -> None:
+    with pytest.raises(InputError) as caught:
+        make()
+    for word in words:
+        assert word in str(caught.value)
+
+
+def test_a_constraint_on_a_fixed_value_that_holds_is_fine() -> None:
+    Space([Float("a", 0, 1), Fixed("f", 1)], [LinearConstraint({"f": 1}, 2)])
+
+
+@pytest.mark.parametrize(
+    ("params", "words"),
+    [
+        ({"a": 0.5}, ["missing ['n', 'c', 'f']"]),
+        ({"a": 0.5, "n": 1, "c": "x", "f": 7, "z": 0}, ["unknown ['z']"]),
+        ({"a": 1.5, "n": 1, "c": "x", "f": 7}, ["`0.0 <= a <= 1.0`", "1.5", "Widen"]),
+        ({"a": math.nan, "n": 1, "c": "x", "f": 7}, ["`0.0 <= a <= 1.0`", "nan"]),
+        ({"a": "big", "n": 1, "c": "x", "f": 7}, ["'a' is a number", "'big'"]),
+        ({"a": 0.5, "n": 1.5, "c": "x", "f": 7}, ["whole number", "1.5", "Round"]),
+        ({"a": 0.5, "n": 1, "c": "q", "f": 7}, ["'c' is one of ['x', 'y']", "'q'"]),
+        ({"a": 0.5, "n": 1, "c": "x", "f": 8}, ["fixed at 7", "8"]),
+    ],
+)
+def test_bad_points(params: dict[str, Any], words: list[str]) -> None:
+    space = Space([Float("a", 0, 1), Int("n", 1, 3), Categorical("c", ["x", "y"]), Fixed("f", 7)])
+    with pytest.raises(InputError) as caught:
+        space.encode(params)
+    for word in words:
+        assert word in str(caught.value)
+
+
+def test_a_cube_point_of_the_wrong_length() -> None:
+    with pytest.raises(InputError, match=r"shape \(2,\); got \(3,\)"):
+        Space.from_bounds([(0, 1)] * 2).decode([0.0, 0.0, 0.0])

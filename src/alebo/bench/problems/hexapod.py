@@ -1,6 +1,6 @@
 """Hexapod gait, D=72: six legs of three motors, an oscillator for each joint, and a goal to walk to in 30 s.
 
-The paper's second real problem (its section S9) rebuilt in MuJoCo with a robot of our own, so that anyone can run it.
+The paper's second real problem ("Locomotion Optimization Problem" of its supplement) rebuilt in MuJoCo with a robot of our own, so that anyone can run it.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ DIVERGED = (
     "The simulation must stay finite to earn a reward; it diverged. The trial counts as failed, the search goes on."
 )
 ABOUT = (
-    "Hexapod gait in MuJoCo after section S9 of Letham et al. 2020 (Daisy in PyBullet there); reward ="
+    "Hexapod gait in MuJoCo after Letham et al. 2020 (Daisy in PyBullet there); reward ="
     " 10 - distance to the goal - 0.25 mean joint speed - 10 mean height deviation."
     " Optimum unknown; the hand-tuned tripod gait is TRIPOD."
 )

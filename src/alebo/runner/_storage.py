@@ -54,13 +54,10 @@ def _file(path: Path, must_exist: bool) -> tuple[BaseStorage, Claims]:
         raise StudyError(
             f"A study must exist to be opened; there is no file {path}. Check the path, or create it first."
         )
-    if path.exists() and path.stat().st_size:
-        with open(path, "rb") as file:
-            head = file.read(4096)
-        if b"\0" in head or (b'"op_code"' not in head and not _torn_first(path)):
-            raise StudyError(
-                f"A study file is a journal that alebo or Optuna wrote; {path} is something else. Choose another path."
-            )
+    if path.exists() and path.stat().st_size and not _is_journal(path):
+        raise StudyError(
+            f"A study file is a journal that alebo or Optuna wrote; {path} is something else. Choose another path."
+        )
     claims = FileClaims(path)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -69,8 +66,8 @@ def _file(path: Path, must_exist: bool) -> tuple[BaseStorage, Claims]:
         raise StudyError(f"A study file must be writable; {path} is not ({error}). Check its folder.") from None
 
 
-def _torn_first(path: Path) -> bool:
-    """A first line so badly damaged that it is not recognised, with good ones behind it."""
+def _is_journal(path: Path) -> bool:
+    """Whether one of the first lines is a journal's; the very first may be damaged."""
     with open(path, "rb") as file:
         return any(b'"op_code"' in line for _, line in zip(range(64), file, strict=False))
 

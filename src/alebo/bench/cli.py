@@ -78,6 +78,26 @@ def table(
 
 
 @app.command()
+def figure(
+    name: Annotated[str, typer.Argument(help="fig1, fig5, s8, ...; `all` for every one, `list` for their names.")],
+    folder: Annotated[Path, typer.Argument(help="Folder of results.")] = Path("results"),
+    out: Annotated[Path, typer.Option(help="Folder for the pictures and captions.")] = Path("docs/figures"),
+    compute: Annotated[bool, typer.Option(help="First make the numbers of a figure that has its own.")] = False,
+) -> None:
+    """Draw a figure of the paper from results, with a caption that says whether it agrees."""
+    from . import figures
+
+    if name == "list":
+        typer.echo("\n".join(figures.names()))
+        return
+    for each in figures.names() if name == "all" else [name]:
+        if compute:
+            typer.echo(f"stored: {figures.compute(each, folder)}")
+        path, caption = figures.figure(each, folder, out)
+        typer.echo(f"{path}: {caption}")
+
+
+@app.command()
 def problems() -> None:
     """The problems by name."""
     from .problems import PROBLEMS

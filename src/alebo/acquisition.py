@@ -273,3 +273,61 @@ def _pick(Y: Array, values: Array, count: int, rng: np.random.Generator) -> NDAr
 def expected_improvement(model: MahalanobisGP, best: float) -> Any:
     """The paper's acquisition: log-EI under the moment-matched posterior, for an objective that is maximised."""
     return LogExpectedImprovement(model, best_f=best)
+
+
+def expected_hypervolume_improvement(
+    objectives: Sequence[MahalanobisGP],
+    constraints: Sequence[MahalanobisGP],
+    Y: Tensor,  # n x d, the measured points
+    values: Array,  # n x k, their objectives, maximised
+    feasible: NDArray[np.bool_],  # n
+    reference: Array | None,  # k, maximised; None: inferred from the measured front
+    pending: Tensor | None,
+    seed: int,
+) -> Acquisition:
+    """Noisy expected hypervolume improvement of several objectives, with constraints, over the believed front."""
+    from botorch.acquisition.multi_objective.logei import qLogNoisyExpectedHypervolumeImprovement
+    from botorch.acquisition.multi_objective.objective import IdentityMCMultiOutputObjective
+    from botorch.models.model import ModelList
+    from botorch.sampling.list_sampler import ListSampler
+    from botorch.sampling.normal import SobolQMCNormalSampler
+    from botorch.utils.multi_objective.hypervolume import infer_reference_point
+
+    k = len(objectives)
+    good = values[feasible] if feasible.any() else values
+    front = torch.from_numpy(good[_front(good)])
+    if reference is None:
+        reference = infer_reference_point(front, scale=0.1).numpy()
+        worst, span = values.min(axis=0), np.ptp(values, axis=0)
+        reference = np.where(np.isfinite(reference), reference, worst - 0.1 * span)
+    models = [*objectives, *constraints]
+    samplers = [SobolQMCNormalSampler(torch.Size([32]), seed=(seed + i) % 2**31) for i in range(len(models))]
+    keep = _baseline(values, feasible, most=24)
+    return qLogNoisyExpectedHypervolumeImprovement(  # type: ignore[no-any-return]
+        model=ModelList(*models),
+        ref_point=torch.from_numpy(np.asarray(reference, dtype=float)),
+        X_baseline=Y[keep],
+        sampler=ListSampler(*samplers),
+        objective=IdentityMCMultiOutputObjective(outcomes=list(range(k))),
+        constraints=[lambda Z, i=k + j: Z[..., i] for j in range(len(constraints))] or None,
+        X_pending=pending,
+        prune_baseline=False,
+        cache_root=False,
+    )
+
+
+def _front(values: Array) -> NDArray[np.bool_]:
+    """Which rows no other beats, all maximised."""
+    better = np.all(values[None] >= values[:, None], axis=-1) & np.any(values[None] > values[:, None], axis=-1)
+    return ~better.any(axis=1)
+
+
+def _baseline(values: Array, feasible: NDArray[np.bool_], most: int) -> NDArray[np.int64]:
+    """The measured points that may lie on the true front: layers of the front, outermost first, up to `most`."""
+    left = np.flatnonzero(feasible) if feasible.any() else np.arange(len(values))
+    kept: list[int] = []
+    while len(left) and len(kept) < most:
+        layer = _front(values[left])
+        kept.extend(left[layer].tolist())
+        left = left[~layer]
+    return np.array(kept[:most])

@@ -88,6 +88,19 @@ class Embedding:
             raise InputError(f"An embedding passes through a point of the cube [-1, 1]^{self.D}; got shape {x0.shape}.")
         return Embedding(self.A, x0)
 
+    def including(self, x: ArrayLike) -> Embedding:
+        """One more direction, so that the subspace passes through `x`; old coordinates followed by a zero give the same point.
+
+        A point that lies in the subspace already changes nothing.
+        """
+        x = np.asarray(x, dtype=float)
+        off = x - self.up(self.down(x))
+        length = np.linalg.norm(off)
+        if length <= 1e-9 * np.sqrt(self.D) or self.dim == self.D:
+            return self
+        scale = np.sqrt(np.mean(np.sum(self.A**2, axis=0)))
+        return Embedding(np.column_stack([self.A, off * (scale / length)]), self.x0)
+
     def grow(self, k: int, seed: int) -> Embedding:
         """`k` more directions, orthogonal to the present ones; old coordinates followed by k zeros give the same x.
 
@@ -158,7 +171,7 @@ def identity(D: int) -> Embedding:
 def from_matrix(B: ArrayLike, x0: ArrayLike | None = None) -> Embedding:
     """An embedding by any matrix of full row rank that maps down, d_e x D, through `x0` (the centre unless told)."""
     B = np.asarray(B, dtype=float)
-    if B.ndim != 2 or not np.isfinite(B).all() or np.linalg.matrix_rank(B) < B.shape[0]:
+    if B.ndim != 2 or 0 in B.shape or not np.isfinite(B).all() or np.linalg.matrix_rank(B) < B.shape[0]:
         raise InputError(
             f"`B` is a finite d_e x D matrix of full row rank; got shape {B.shape}. Remove dependent rows."
         )

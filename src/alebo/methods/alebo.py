@@ -1,29 +1,313 @@
-"""ALEBO: stand-in while the model is built."""
+"""ALEBO: Bayesian optimization inside a linear embedding (Letham, Calandra, Rai, Bakshy 2020, Algorithm 1).
+
+Notation of the paper: D coordinates of the cube, d_e = `dim` embedded ones, B the d_e x D map down, y an embedded point.
+Inside, the same subspace is used in coordinates that suit the model (`Embedding.orthonormal`).
+
+With `dim=None` the embedding starts small and grows on evidence that it is exhausted: nobody has to choose d_e.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import logging
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar, TypeAlias
 
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from .. import geometry
+from .._errors import InputError
 from .._seeds import derive
-from ..geometry import hypersphere
-from ..goals import Goals
-from ..history import History
+from ..acquisition import candidates
+from ..geometry import Embedding, Polytope
+from ..goals import Goals, Outcome
+from ..history import History, State, Trial
+from ..models.fit import Prior
 from ..space import Space
 from ._method import Method, Suggestion, Supports
+from ._surrogate import Surrogate, fit_surrogate
+
+Array: TypeAlias = NDArray[np.float64]
+log = logging.getLogger(__name__)
+
+KINDS = {"hypersphere": geometry.hypersphere, "gaussian": geometry.gaussian, "hesbo": geometry.hesbo}
 
 
 @dataclass(frozen=True)
 class ALEBO(Method):
+    """A Mahalanobis GP in a random linear embedding, log-EI inside its polytope; `dim=None` lets the embedding grow."""
+
     dim: int | None = None
+    initial: int | None = None  # points before the first model; None: 10 when fixed, fewer when growing
+    kind: str = "hypersphere"
+    centre: bool = True  # whether the middle of the space is the first point
+    samples: int = 10  # metrics drawn from the Laplace approximation
+    ridge: float = 0.5
+    inflation: float | None = None  # of the Laplace covariance; None: by how many data there are for each parameter
+    infer_noise: bool = True
+    warm: bool = True
+    cold: int = 3
+    start: int = 4  # growing: first dimension,
+    step: int = 2  # directions added at a time,
+    most: int = 20  # largest dimension,
+    threshold: float = -7.0  # log-EI, in standard deviations of the outcomes, below which the subspace is exhausted,
+    patience: int = 6  # evaluations between two growths
 
     name: ClassVar[str] = "alebo"
     title: ClassVar[str] = "ALEBO"
-    citation: ClassVar[str] = "Letham et al. 2020"
-    supports: ClassVar[Supports] = Supports(True, True, True, True, True, True)
+    citation: ClassVar[str] = "Letham, Calandra, Rai, Bakshy 2020, Re-Examining Linear Embeddings for High-Dimensional BO"
+    supports: ClassVar[Supports] = Supports(
+        constraints=True, objectives=True, batches=True, mixed=True, linear=True, cost=True
+    )
+
+    def __post_init__(self) -> None:
+        if self.dim is not None and (int(self.dim) != self.dim or self.dim < 1):
+            raise InputError(f"`dim >= 1` must hold; got {self.dim}. Leave it out and the embedding grows by itself.")
+        if self.kind not in KINDS:
+            raise InputError(f"`kind` is one of {sorted(KINDS)}; got {self.kind!r}.")
+        if self.initial is not None and self.initial < 1:
+            raise InputError(f"`initial >= 1` must hold; got {self.initial}. A model needs a point to start from.")
+        if self.samples < 1:
+            raise InputError(f"`samples >= 1` must hold; got {self.samples}. One is the mode alone.")
+
+    @classmethod
+    def paper(cls, dim: int) -> ALEBO:
+        """The settings of the paper's experiments: 10 uniform points, maximum likelihood, noise known to be zero, 25 metrics."""
+        return cls(
+            dim=dim, initial=10, centre=False, samples=25, ridge=0.0, inflation=-1.0, infer_noise=False, warm=False, cold=10
+        )
+
+    def check(self, space: Space, goals: Goals) -> None:
+        super().check(space, goals)
+        if self.dim is not None and self.dim > space.dimension:
+            raise InputError(
+                f"`dim <= D` must hold; got dim={self.dim} for {space.dimension} coordinates. Choose a smaller dim, or leave "
+                "it out and the embedding grows by itself."
+            )
+
+    # -- Algorithm 1 ---------------------------------------------------------------------------------------------------
 
     def suggest(self, history: History, space: Space, goals: Goals, q: int, seed: int) -> Sequence[Suggestion]:
-        e = hypersphere(space.dimension, self.dim or 4, derive(seed, "embedding")).orthonormal()
-        Y = e.domain.sample(q, derive(seed, "ask", len(history)))
-        return [Suggestion(e.up(y), y, {"dim": e.dim}) for y in Y]
+        embedding = self.embedding(history, space, seed)  # line 1
+        out: list[Suggestion] = []
+        while len(out) < q and (len(history) + len(out) < self._initial(space) or not history.complete):
+            out.append(self._initial_point(history, embedding, space, len(history) + len(out), seed))  # line 2
+        if len(out) < q:
+            out += self._model_points(history, embedding, space, goals, q - len(out), seed, [s.y for s in out if s.y is not None])
+        return out
+
+    def _initial(self, space: Space) -> int:
+        if self.initial is not None:
+            return self.initial
+        return 10 if self.dim is not None else 2 * min(self.start, space.dimension)
+
+    def _initial_point(self, history: History, embedding: Embedding, space: Space, number: int, seed: int) -> Suggestion:
+        domain = self.domain(embedding, space)
+        events = _events(history)
+        if number == 0 and self.centre:
+            y = domain.centre
+        else:
+            y = domain.sample(max(self._initial(space), number + 1), derive(seed, "initial"))[number]
+        return Suggestion(embedding.up(y), y, {"dim": embedding.dim, "events": events})
+
+    def _model_points(
+        self, history: History, embedding: Embedding, space: Space, goals: Goals, q: int, seed: int, asked: list[Array]
+    ) -> list[Suggestion]:
+        events = _events(history)
+        number = len(history)
+        embedding, events = self._pass_through_best(history, embedding, space, goals, events, seed)
+        surrogate = self.surrogate(history, embedding, space, goals, seed)  # line 5
+        out: list[Suggestion] = []
+        pending = [*self._pending(history, embedding, space), *[_padded(y, embedding.dim) for y in asked]]
+        while len(out) < q:
+            found = self._propose(surrogate, embedding, space, history, pending, derive(seed, "ask", number, len(out)))
+            grown = None if out else self._grown(surrogate, embedding, history, space, found[1], events, seed)
+            if grown is not None:
+                embedding, events = grown
+                surrogate = self.surrogate(history, embedding, space, goals, seed)
+                pending = [_padded(y, embedding.dim) for y in pending]
+                found = self._propose(surrogate, embedding, space, history, pending, derive(seed, "grown", number))
+            y, value = found
+            note: dict[str, Any] = {"dim": embedding.dim, "events": events, "log_ei": round(value, 6)}
+            if not out:
+                note["theta"] = surrogate.packed()
+            out.append(Suggestion(embedding.up(y), y, note))
+            pending.append(self._seen(embedding, space, embedding.up(y)))
+        return out
+
+    def _propose(
+        self, surrogate: Surrogate, embedding: Embedding, space: Space, history: History, pending: list[Array], seed: int
+    ) -> tuple[Array, float]:
+        """Line 6: the point of the polytope that maximises the acquisition, as it will be evaluated."""
+        waiting = torch.from_numpy(np.stack(pending)) if pending else None
+        acquisition = surrogate.acquisition(waiting, seed)
+        domain = self.domain(embedding, space)
+        order = np.lexsort((surrogate.values[:, 0], ~surrogate.feasible))[:4]
+        points, values = candidates(acquisition, domain, seed, around=surrogate.Y.numpy()[order])
+        if space.continuous:
+            return points[0], float(values[0])
+        return _rounded(points, values, acquisition, embedding, space, history)
+
+    # -- what a history means ------------------------------------------------------------------------------------------
+
+    def embedding(self, history: History, space: Space, seed: int) -> Embedding:
+        """The present embedding, rebuilt from the seed and the events that the last trial's note carries."""
+        D = space.dimension
+        dim = min(self.start, D) if self.dim is None else self.dim
+        embedding = KINDS[self.kind](D, dim, derive(seed, "embedding")).orthonormal()
+        rows, bounds = space.rows()
+        if len(bounds) and embedding.domain.intersect(rows @ embedding.A, bounds - rows @ embedding.x0).empty:
+            embedding = embedding.through(_feasible_point(rows, bounds))
+            log.warning("The embedding through the centre holds no point that satisfies the linear constraints; it was moved.")
+        for i, event in enumerate(_events(history)):
+            embedding = _apply(embedding, event, i, history, seed)
+        return embedding
+
+    def domain(self, embedding: Embedding, space: Space) -> Polytope:
+        """Where proposals may lie: inside the bounds (paper, eq. 1) and the linear constraints."""
+        rows, bounds = space.rows()
+        if not len(bounds):
+            return embedding.domain
+        return embedding.domain.intersect(rows @ embedding.A, bounds - rows @ embedding.x0)
+
+    def training(self, history: History, embedding: Embedding, space: Space) -> tuple[list[Trial], Array]:
+        """The completed trials that the embedding can see, and where it sees them.  -> n trials, n x d_e"""
+        trials, Y = [], []
+        for t in history.complete:
+            if t.y is not None and space.continuous:
+                y = _padded(t.y, embedding.dim)
+            else:
+                x = t.x if space.continuous else space.encode(t.params)
+                if t.y is None and embedding.residual(x) > 1e-6 * math.sqrt(space.dimension):
+                    continue  # off the subspace: it counts for the best point, not for the model
+                y = embedding.down(x)
+            trials.append(t)
+            Y.append(y)
+        return trials, np.array(Y).reshape(len(Y), embedding.dim)
+
+    def surrogate(self, history: History, embedding: Embedding, space: Space, goals: Goals, seed: int) -> Surrogate:
+        """The models of every outcome at the present history."""
+        trials, Y = self.training(history, embedding, space)
+        if not trials:
+            raise InputError("no completed trial lies in the embedding")
+        n, p = len(trials), embedding.dim * (embedding.dim + 1) / 2
+        if self.inflation is None:
+            inflation = 1.0 + 100.0 * p / n
+        else:
+            inflation = float(n) if self.inflation < 0 else self.inflation
+        warm = _last_note(history, "theta") if self.warm else None
+        often = n <= 20 or n % 5 == 0 or warm is None
+        prior = Prior(ridge=self.ridge) if self.ridge > 0 else Prior(0.0, 0.0, 0.0)
+        return fit_surrogate(
+            Y,
+            trials,
+            goals,
+            samples=self.samples,
+            prior=prior,
+            warm=warm or {},
+            cold=self.cold if often else 0,
+            iterations=100 if n <= 500 else max(10, int(100 * (500 / n) ** 2)),
+            inflation=inflation,
+            infer_noise=self.infer_noise,
+            seed=derive(seed, "fit", len(history)),
+        )
+
+    def estimate(
+        self, history: History, space: Space, goals: Goals, seed: int
+    ) -> Mapping[int, Mapping[str, Outcome]] | None:
+        return None
+
+    def _pending(self, history: History, embedding: Embedding, space: Space) -> list[Array]:
+        return [self._seen(embedding, space, t.x) for t in history.pending]
+
+    @staticmethod
+    def _seen(embedding: Embedding, space: Space, x: Array) -> Array:
+        """Where the embedding sees the point that is evaluated for x."""
+        return embedding.down(x if space.continuous else space.snap(x))
+
+    # -- growing -------------------------------------------------------------------------------------------------------
+
+    def _grown(
+        self,
+        surrogate: Surrogate,
+        embedding: Embedding,
+        history: History,
+        space: Space,
+        log_ei: float,
+        events: list[list[Any]],
+        seed: int,
+    ) -> tuple[Embedding, list[list[Any]]] | None:
+        """A larger embedding where the present one is exhausted: nothing in it promises an improvement worth having."""
+        if self.dim is not None or embedding.dim >= min(self.most, space.dimension):
+            return None
+        since = len(history) - (events[-1][-1] if events else 0)
+        if log_ei > self.threshold or since < self.patience:
+            return None
+        k = min(self.step, space.dimension - embedding.dim)
+        event = ["grow", k, len(history)]
+        return _apply(embedding, event, len(events), history, seed), [*events, event]
+
+    def _pass_through_best(
+        self, history: History, embedding: Embedding, space: Space, goals: Goals, events: list[list[Any]], seed: int
+    ) -> tuple[Embedding, list[list[Any]]]:
+        """One more direction where the best point known lies off the subspace: old data told from elsewhere."""
+        outside = [t for t in history.complete if t.y is None and not t.asked]
+        if not goals.single or not outside:
+            return embedding, events
+        done = {e[1] for e in events if e[0] == "through"}
+        good = [t for t in history.complete if goals.feasible(t.outcomes)]
+        if not good:
+            return embedding, events
+        best = min(good, key=lambda t: float(goals.objective_values(t.outcomes)[0]))
+        if best.y is not None or best.number in done or embedding.dim >= space.dimension:
+            return embedding, events
+        event = ["through", best.number, len(history)]
+        return _apply(embedding, event, len(events), history, seed), [*events, event]
+
+
+def _apply(embedding: Embedding, event: list[Any], i: int, history: History, seed: int) -> Embedding:
+    if event[0] == "grow":
+        return embedding.grow(int(event[1]), derive(seed, "grow", i))
+    return embedding.including(history[int(event[1])].x)
+
+
+def _events(history: History) -> list[list[Any]]:
+    """How the embedding has changed so far: [what, how, when]."""
+    return list(_last_note(history, "events") or [])
+
+
+def _last_note(history: History, key: str) -> Any:
+    for t in reversed(history.trials):
+        if key in t.note:
+            return t.note[key]
+    return None
+
+
+def _padded(y: Array, dim: int) -> Array:
+    return np.concatenate([y, np.zeros(dim - len(y))])
+
+
+def _feasible_point(rows: Array, bounds: Array) -> Array:
+    D = rows.shape[1]
+    cube = Polytope(np.vstack([np.eye(D), -np.eye(D), rows]), np.concatenate([np.ones(2 * D), bounds]))
+    return np.clip(cube.centre, -1.0, 1.0)
+
+
+def _rounded(
+    points: Array, values: Array, acquisition: Any, embedding: Embedding, space: Space, history: History
+) -> tuple[Array, float]:
+    """Of the local maxima, the one that is best once rounded to what can be evaluated, and new if any is."""
+    from ..acquisition import evaluate
+
+    snapped = space.snap(np.clip(embedding.up(points), -1.0, 1.0))
+    worth = evaluate(acquisition, embedding.down(snapped))
+    known = [t.params for t in history]
+    rank = []
+    for i, (x, w) in enumerate(zip(snapped, worth, strict=True)):
+        params = space.decode(x)
+        rank.append((space.feasible(params), params not in known, w, i))
+    best = max(rank)
+    return points[best[3]], float(values[best[3]])

@@ -1,0 +1,137 @@
+"""The models of all outcomes in one shared embedding, and the acquisition that the goals call for (paper, S7)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from .._seeds import derive
+from ..acquisition import Acquisition, NoisyLogEI, expected_hypervolume_improvement, expected_improvement
+from ..goals import AtMost, Goals
+from ..history import Trial
+from ..models import MahalanobisGP, fit_gp
+from ..models.fit import Hyperparameters, Prior
+
+NOISY = 1e-3  # inferred noise variance, of standardised outcomes, from which measured values are no longer taken as true
+
+
+@dataclass(frozen=True, eq=False)
+class Surrogate:
+    """One fitted model for each objective (of its negative: BoTorch maximises), constraint (g <= 0) and cost (its log)."""
+
+    goals: Goals
+    Y: Tensor  # n x d
+    objectives: tuple[MahalanobisGP, ...]
+    constraints: tuple[MahalanobisGP, ...]
+    cost: MahalanobisGP | None
+    values: NDArray[np.float64]  # n x k, objectives as measured, minimised
+    feasible: NDArray[np.bool_]  # n, as measured
+
+    @property
+    def models(self) -> dict[str, MahalanobisGP]:
+        named = [(f"objective {i}", m) for i, m in enumerate(self.objectives)]
+        named += [(f"constraint {i}", m) for i, m in enumerate(self.constraints)]
+        return dict(named + ([] if self.cost is None else [("cost", self.cost)]))
+
+    @property
+    def noisy(self) -> bool:
+        """Whether some objective or constraint is measured with noise that matters."""
+        return any(float(m.noise.median()) > NOISY for m in (*self.objectives, *self.constraints))
+
+    def packed(self) -> dict[str, list[float]]:
+        """The fitted parameters as plain numbers, for the next fit to start from."""
+        return {name: [float(f"{v:.8g}") for v in model.mode.pack()] for name, model in self.models.items()}
+
+    def acquisition(self, pending: Tensor | None, seed: int) -> Acquisition:
+        """What the next point should maximise; for one objective, in units of its standardised value."""
+        if len(self.objectives) > 1:
+            return expected_hypervolume_improvement(
+                self.objectives, self.constraints, self.Y, -self.values, self.feasible, self.reference(), pending, seed
+            )
+        objective = self.objectives[0]
+        plain = not self.constraints and self.cost is None and pending is None and not self.noisy
+        if plain:
+            best = float(objective.train_targets.max())
+            return _Standardised(expected_improvement(objective, best), objective.scale)
+        return NoisyLogEI(objective, self.constraints, self.cost, pending=pending, seed=seed)
+
+    def reference(self) -> NDArray[np.float64] | None:
+        """The given reference point, maximised; None where one of them is to be inferred."""
+        given = [g.reference for g in self.goals.objectives]
+        if any(r is None for r in given):
+            return None
+        signs = [self.goals.sign(g.outcome) for g in self.goals.objectives]
+        return -np.array([s * float(r) for s, r in zip(signs, given, strict=True) if r is not None])
+
+
+class _Standardised(torch.nn.Module):
+    """Log-EI in units of the standardised objective, so that thresholds mean the same on every scale."""
+
+    def __init__(self, inner: Any, scale: float) -> None:
+        super().__init__()
+        self.inner, self.shift = inner, math.log(scale)
+
+    def forward(self, X: Tensor) -> Tensor:
+        value: Tensor = self.inner(X) - self.shift
+        return value
+
+
+def fit_surrogate(
+    Y: NDArray[np.float64],
+    trials: Sequence[Trial],
+    goals: Goals,
+    *,
+    samples: int,
+    prior: Prior,
+    warm: Mapping[str, Sequence[float]],
+    cold: int,
+    iterations: int,
+    inflation: float,
+    infer_noise: bool,
+    seed: int,
+) -> Surrogate:
+    """Fit every outcome at the embedded points Y of completed trials.  Y: n x d"""
+    X = torch.from_numpy(np.ascontiguousarray(Y))
+
+    def model(name: str, outcome: str, transform: Any) -> MahalanobisGP:
+        raw = [t.outcomes[outcome] for t in trials]
+        sems = np.array([np.nan if o.sem is None else o.sem for o in raw])
+        variances: NDArray[np.float64] | None = None
+        if np.isfinite(sems).any():  # known standard errors; where one is missing, the typical one
+            variances = np.where(np.isfinite(sems), sems, np.nanmedian(sems)) ** 2
+        elif not infer_noise:
+            variances = np.zeros(len(raw))
+        start = warm.get(name)
+        return fit_gp(
+            X,
+            torch.from_numpy(transform(np.array([o.mean for o in raw]))),
+            variances=None if variances is None else torch.from_numpy(variances),
+            samples=samples,
+            seed=derive(seed, name),
+            prior=prior,
+            warm=None if start is None else Hyperparameters.unpack(start),
+            cold=cold,
+            iterations=iterations,
+            inflation=inflation,
+        )
+
+    objectives = tuple(
+        model(f"objective {i}", g.outcome, lambda v, s=goals.sign(g.outcome): -s * v) for i, g in enumerate(goals.objectives)
+    )
+    constraints = tuple(
+        model(f"constraint {i}", c.outcome, lambda v, c=c: (v - c.bound) * (1.0 if isinstance(c, AtMost) else -1.0))
+        for i, c in enumerate(goals.constraints)
+    )
+    cost = None
+    if goals.cost is not None:
+        cost = model("cost", goals.cost.outcome, lambda v: np.log(np.maximum(v, 1e-300)))
+    values = np.stack([goals.objective_values(t.outcomes) for t in trials])
+    feasible = np.array([goals.feasible(t.outcomes) for t in trials])
+    return Surrogate(goals, X, objectives, constraints, cost, values, feasible)

@@ -117,7 +117,8 @@ class Polytope:
 
         No step can be refused, so it takes the same time wherever the polytope is thin. The radial draws are weighted
         by at most the fourth power of their length: the d-th would be exact but picks a few long rays again and again,
-        and at d = 20 their descendants are still too alike after hit-and-run.
+        and at d = 20 their descendants are still too alike after hit-and-run. The 3 d steps taken unless told suffice in
+        slices of a cube; a body with corners as sharp as a simplex's wants 10 d or more.
         """
         rng = generator(seed, "polytope")
         d = self.dim
@@ -126,22 +127,52 @@ class Polytope:
             parts = [self.sample(min(chunk, n - i), int(rng.integers(2**62)), steps) for i in range(0, n, chunk)]
             return np.concatenate(parts)
         draws = min(4 * n + 16, max(chunk, n))
+        centre, shape = self._rounding
         theta = rng.standard_normal((draws, d))
-        theta /= np.linalg.norm(theta, axis=1, keepdims=True)
-        _, reach = self.ray(self.centre[None], theta)
+        theta = theta / np.linalg.norm(theta, axis=1, keepdims=True) @ shape.T
+        _, reach = self.ray(centre[None], theta)
         weight = (reach / reach.max()) ** min(d, 4)
         picked = rng.choice(draws, size=n, p=weight / weight.sum())
-        Y = self.centre + theta[picked] * (reach[picked] * rng.random(n) ** (1.0 / d))[:, None]
+        Y = centre + theta[picked] * (reach[picked] * rng.random(n) ** (1.0 / d))[:, None]
         block = max(1, int(5e5 // max(1, len(self.b))))  # 4 MB of slacks stay in the processor's cache
         for i in range(0, n, block):
             self._walk(Y[i : i + block], rng, 3 * d if steps is None else steps)
         return self.pull_inside(Y)
 
+    @cached_property
+    def _rounding(self) -> tuple[Array, Array]:
+        """The analytic centre and a map L of the unit ball to the ellipsoid that the walls leave there (Dikin's).
+
+        In coordinates L z the polytope is as round as an ellipsoid can make it, so hit-and-run forgets its start as
+        quickly in a thin slice as in the cube.  -> (d, d x d)
+        """
+        y = self.centre
+        for _ in range(100):  # Newton's method on -sum(log(slack))
+            inverse = 1.0 / self.slack(y)
+            scaled = self.A * inverse[:, None]
+            try:
+                L = np.linalg.inv(np.linalg.cholesky(scaled.T @ scaled)).T
+            except np.linalg.LinAlgError:
+                raise InputError(
+                    "A polytope to sample from must be bounded; this one is not. Bound every direction."
+                ) from None
+            gradient = L.T @ (self.A.T @ inverse)
+            decrement = float(np.linalg.norm(gradient))
+            if decrement < 1e-3:
+                break
+            step = -L @ gradient
+            reach = float(self.ray(y, step)[1])
+            t = 1.0 if reach > 1.0 else 0.95 * reach  # beyond the wall there is nothing
+            while t > 1e-12 and np.log(self.slack(y + t * step) * inverse).sum() < 0.25 * t * decrement**2:
+                t *= 0.5
+            y = y + t * step
+        return y, L
+
     def _walk(self, Y: Array, rng: np.random.Generator, steps: int) -> None:
         """Move points in place by hit-and-run, `steps` times to a uniform point of the chord in a uniform direction."""
         slack = self.slack(Y)
         for _ in range(steps):
-            theta = rng.standard_normal(Y.shape)
+            theta = rng.standard_normal(Y.shape) @ self._rounding[1].T
             speed = theta @ self.A.T
             back, ahead = self._ends(slack, speed)
             step = (back + (ahead - back) * rng.random(len(Y)))[:, None]

@@ -81,7 +81,7 @@ def table(
 def figure(
     name: Annotated[str, typer.Argument(help="fig1, fig5, s8, ...; `all` for every one, `list` for their names.")],
     folder: Annotated[Path, typer.Argument(help="Folder of results.")] = Path("results"),
-    out: Annotated[Path, typer.Option(help="Folder for the pictures and captions.")] = Path("docs/figures"),
+    out: Annotated[Path, typer.Option(help="Folder for the pictures and captions.")] = Path("docs/img"),
     compute: Annotated[bool, typer.Option(help="First make the numbers of a figure that has its own.")] = False,
 ) -> None:
     """Draw a figure of the paper from results, with a caption that says whether it agrees."""
@@ -95,6 +95,19 @@ def figure(
             typer.echo(f"stored: {figures.compute(each, folder)}")
         path, caption = figures.figure(each, folder, out)
         typer.echo(f"{path}: {caption}")
+
+
+@app.command()
+def quick(
+    out: Annotated[Path, typer.Option(help="Folder for the results.")] = Path("build/bench-quick"),
+    jobs: Annotated[int, typer.Option(help="Runs at a time, each on one thread.")] = 2,
+    seeds: Annotated[int, typer.Option(help="Runs of each method.")] = 5,
+) -> None:
+    """The main comparison in small, in about five minutes; the full one is docs/reproduction.md."""
+    from .quick import quick as main_comparison
+
+    seconds = main_comparison(out, jobs=jobs, seeds=range(seeds))
+    typer.echo(f"{seconds:.0f} seconds, {seeds} seeds: enough to see the order, not to publish it. Results: {out}")
 
 
 @app.command()

@@ -1,13 +1,14 @@
 """One file for each figure of the paper, redrawn from committed results without running anything.
 
-A figure's module holds `data(folder)`, which reads or derives plain numbers, and `draw(data, path)`, which draws them and
-returns a caption that says what is seen and whether it agrees with the paper. Where the numbers take long to make, a
-third function `compute()` makes them, and they are kept under `<results>/figures/<name>.json`.
+A figure's module holds `data` and `draw(data, path)`; drawing returns a caption that says what is seen and whether it agrees
+with the paper. `data(folder)` reads the runs of a folder; a module whose `data()` needs no folder makes numbers of its own, and
+they are kept under `<results>/figures/<name>.json`, from where they are redrawn.
 """
 
 from __future__ import annotations
 
 import difflib
+import inspect
 import json
 import os
 import pkgutil
@@ -26,10 +27,12 @@ def names() -> list[str]:
 
 def find(name: str) -> str:
     """The figure of that name, or whose name begins so (`fig1` for `fig1_distortion`)."""
-    known, wanted = names(), name.lower().replace("-", "_")
+    known, wanted = names(), name.replace("-", "_")
     if wanted in known:
         return wanted
-    hits = [n for n in known if n.startswith(wanted + "_") or f"_{wanted}_" in n]
+    short = wanted.lower().removeprefix("fig")
+    hits = [n for n in known if n.startswith(f"{wanted.lower()}_")]
+    hits = hits or [n for n in known if short in n.lower().removeprefix("fig").split("_")]
     if len(hits) == 1:
         return hits[0]
     near = difflib.get_close_matches(wanted, [*known, *(n.split("_")[0] for n in known)], n=1)
@@ -58,15 +61,19 @@ def stored(folder: Path, name: str) -> Any:
         ) from None
 
 
+def reads_runs(name: str) -> bool:
+    """Whether the figure is drawn from the runs of a folder, and not from numbers of its own."""
+    return "folder" in inspect.signature(module(name).data).parameters
+
+
 def compute(name: str, folder: Path) -> Path:
-    """Make and store the numbers of a figure that needs it."""
+    """Make and store the numbers of a figure that has its own."""
     name = find(name)
-    made = module(name)
-    if not hasattr(made, "compute"):
+    if reads_runs(name):
         raise InputError(f"{name} needs no numbers of its own: it is drawn from runs. Leave out --compute.")
     path = Path(folder) / "figures" / f"{name}.json"
     path.parent.mkdir(parents=True, exist_ok=True)
-    text = json.dumps(made.compute(), separators=(",", ":"))
+    text = json.dumps(module(name).data(), separators=(",", ":"))
     part = path.with_suffix(".part")
     part.write_text(text + "\n")
     os.replace(part, path)
@@ -77,7 +84,7 @@ def figure(name: str, folder: Path, out: Path) -> tuple[Path, str]:
     """Draw one figure; its picture and its caption."""
     name = find(name)
     made = module(name)
-    data = made.data(Path(folder))
+    data = made.data(Path(folder)) if reads_runs(name) else stored(folder, name)
     out.mkdir(parents=True, exist_ok=True)
     path = out / f"{name}.png"
     caption = str(made.draw(data, path))

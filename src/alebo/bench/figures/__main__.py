@@ -12,7 +12,7 @@ from . import figure, names
 
 def main() -> None:
     folder = Path(sys.argv[1] if len(sys.argv) > 1 else "results")
-    out = Path(sys.argv[2] if len(sys.argv) > 2 else "docs/figures")
+    out = Path(sys.argv[2] if len(sys.argv) > 2 else "docs/img")
     missing = 0
     for name in names():
         try:

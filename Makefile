@@ -14,7 +14,8 @@ help:
 	@echo "make test         the tests (about ten minutes on two cores)"
 	@echo "make slow         the long statistical checks"
 	@echo "make lint types   what pre-commit checks; mypy --strict"
-	@echo "make bench        the speed table (bench-quick: its small rows)"
+	@echo "make bench        the speed table"
+	@echo "make bench-quick  the main comparison in small, about five minutes"
 	@echo "make figures      the paper's tables and figures from stored runs"
 	@echo "make faults       kill, tear and starve a running study, and see it resume"
 	@echo "make docs         the examples and pictures of the documentation"
@@ -55,10 +56,10 @@ bench: $(READY)
 	$(BIN)/python -m alebo.bench.speed
 
 bench-quick: $(READY)
-	$(BIN)/python -m alebo.bench.speed --quick
+	$(BIN)/python -m alebo.bench quick
 
 figures: $(READY)
-	$(BIN)/alebo bench figure all
+	$(BIN)/python -m alebo.bench.figures
 
 faults: $(READY)
 	$(BIN)/python -m tests.faults

@@ -88,6 +88,17 @@ PROBLEMS: dict[str, Callable[[], Problem]] = {
     "hexapod-tripod-11": lazy("hexapod", "hexapod_tripod"),
     "nasbench101-36": lazy("nas", "nasbench101"),
     "nasbench201-30": lazy("nas", "nasbench201"),
+    "rover-60": lazy("rover", "rover"),
+    "lasso-simple-60": lazy("lasso", "lasso_simple"),
+    "lasso-medium-100": lazy("lasso", "lasso_medium"),
+    "lasso-high-300": lazy("lasso", "lasso_high"),
+    "lasso-hard-1000": lazy("lasso", "lasso_hard"),
+    "lasso-diabetes-64": lazy("lasso", "lasso_diabetes"),
+    "swimmer-16": lazy("gym", "swimmer"),
+    "hopper-33": lazy("gym", "hopper"),
+    "halfcheetah-102": lazy("gym", "halfcheetah"),
+    "walker-102": lazy("gym", "walker"),
+    "tuning-22": lazy("tuning", "tuning"),
 }
 
 PAPER = ("branin-100", "gramacy-100", "hartmann6-100", "hartmann6-1000", "hartmann6-random-1000")

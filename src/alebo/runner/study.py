@@ -43,7 +43,7 @@ class Study:
         self.where = redact(self._url)  # what may be shown
         self.name = name
         self.patience = 60.0  # seconds for which a database that went away is tried again
-        self.worker = f"{socket.gethostname()}:{os.getpid()}:{secrets.token_hex(6)}"
+        self.worker = _new_worker()
         self._living = False
         self._storage, self._claims = connect(where, name, must_exist=must_exist)
         self._copies = not is_url(self._url)  # a file can be damaged in one line: what matters is written twice
@@ -260,6 +260,9 @@ class Study:
         """Let go: what this process had claimed can be taken over by others at once."""
         self._claims.close()
         self._living = False
+        self.worker = (
+            _new_worker()
+        )  # should this object claim again, it is somebody else: what it left can be taken over
 
     def __enter__(self) -> Study:
         return self
@@ -383,3 +386,8 @@ class Study:
                     self._write_failed(trial)
             except Exception as error:  # another worker was quicker
                 log.debug("Trial %d was finished by another worker: %s", trial.number, error)
+
+
+def _new_worker() -> str:
+    """A name that nobody else has."""
+    return f"{socket.gethostname()}:{os.getpid()}:{secrets.token_hex(6)}"

@@ -11,12 +11,24 @@ from .._errors import InputError
 from ._method import Method as Method
 from ._method import Suggestion as Suggestion
 from ._method import Supports as Supports
+from .add_gp_ucb import AddGPUCB as AddGPUCB
 from .alebo import ALEBO as ALEBO
+from .baxus import BAxUS as BAxUS
+from .bo import BO as BO
+from .cmaes import CMAES as CMAES
+from .ebo import EBO as EBO
 from .hesbo import HeSBO as HeSBO
+from .linebo import CoordinateLineBO as CoordinateLineBO
+from .linebo import DescentLineBO as DescentLineBO
+from .linebo import RandomLineBO as RandomLineBO
 from .rembo import REMBO as REMBO
 from .rembo_gamma import REMBOGamma as REMBOGamma
 from .rembo_phi import REMBOPhi as REMBOPhi
+from .saasbo import SAASBO as SAASBO
+from .saasbo import SAASMAP as SAASMAP
+from .smac import SMAC as SMAC
 from .sobol import Sobol as Sobol
+from .turbo import TuRBO as TuRBO
 
 METHODS: dict[str, type[Method]] = {
     method.name: method
@@ -26,6 +38,18 @@ METHODS: dict[str, type[Method]] = {
         REMBOPhi,
         REMBOGamma,
         HeSBO,
+        CoordinateLineBO,
+        RandomLineBO,
+        DescentLineBO,
+        AddGPUCB,
+        EBO,
+        SMAC,
+        CMAES,
+        TuRBO,
+        BAxUS,
+        BO,
+        SAASBO,
+        SAASMAP,
         Sobol,
     )
 }

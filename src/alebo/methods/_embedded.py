@@ -36,7 +36,8 @@ def embedding_size(dim: int | None, D: int) -> int:
 def check_counts(**settings: int | None) -> None:
     """Raise a sentence unless every setting that was given is a whole number of at least one."""
     for name, value in settings.items():
-        if value is not None and (isinstance(value, bool) or int(value) != value or value < 1):
+        whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
+        if value is not None and not (whole and value >= 1):
             raise InputError(f"`{name} >= 1` must hold, a whole number; got {value!r}. Choose 1 or more.")
 
 

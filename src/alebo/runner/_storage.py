@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -73,7 +74,7 @@ def _is_journal(path: Path) -> bool:
 
 
 def _database(url: str, name: str) -> tuple[BaseStorage, Claims]:
-    url = re.sub(r"^postgres://", "postgresql://", url)
+    url = re.sub(r"^postgres(ql)?://", f"postgresql+{_driver()}://", url)
     if not url.startswith("postgresql"):
         raise StudyError(
             f"Many machines share a study in PostgreSQL; got {redact(url)}. Give postgresql://user@host/database, or "
@@ -104,6 +105,11 @@ def _database(url: str, name: str) -> tuple[BaseStorage, Claims]:
             "Check the host, the port, the database and the password."
         ) from None
     return get_storage(storage), PostgresClaims(storage.engine, name)
+
+
+def _driver() -> str:
+    """The Python library for PostgreSQL that is here: SQLAlchemy's own guess changes with its version."""
+    return "psycopg" if find_spec("psycopg2") is None and find_spec("psycopg") is not None else "psycopg2"
 
 
 def without(url: str, text: str) -> str:

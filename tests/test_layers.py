@@ -35,7 +35,14 @@ RANK = {
     "__main__": 7,
 }
 # Some of the outer rooms use another: a report shows plots and diagnostics. The test for cycles holds for them, too.
-SIBLINGS = {("_seeds", "_errors"), ("runner", "integrations"), ("report", "plots"), ("report", "diagnostics"), ("plots", "diagnostics"), ("studyfile", "evaluator")}
+SIBLINGS = {
+    ("_seeds", "_errors"),
+    ("runner", "integrations"),
+    ("report", "plots"),
+    ("report", "diagnostics"),
+    ("plots", "diagnostics"),
+    ("studyfile", "evaluator"),
+}
 OPTIONAL = {"optuna", "matplotlib", "plotly", "mujoco", "smac", "cma", "pebble", "dask", "submitit", "typer", "rich"}
 
 

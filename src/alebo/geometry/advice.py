@@ -182,7 +182,7 @@ def advise(
     source = (
         f"Chances from {_LIVE_DRAWS} draws a cell made now."
         if live
-        else "Chances from the shipped table of 300 to 1000 draws a cell."
+        else "Chances from the shipped table of 200 to 1000 draws a cell."
     )
     reason = _reason(D, budget, numbers, given, supported, choice, {a: chance(a, choice) for a in numbers})
     return Advice(D, budget, numbers, rows, supported, choice, reason, source)

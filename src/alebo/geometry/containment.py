@@ -166,7 +166,7 @@ def containment_probability(
 
     >>> import alebo
     >>> print(alebo.containment_probability("hesbo", D=100, active=2, dim=4, samples=400))
-    hesbo, D=100, 2 active, dim=4: 0.757 (95 %: 0.713 to 0.797; 400 draws, exactly 0.750)
+    hesbo, D=100, 2 active, dim=4: 0.730 (95 %: 0.684 to 0.771; 400 draws, exactly 0.750)
     """
     draw = _check_cell(kind, D, active, dim)
     samples = _whole(samples, "samples")

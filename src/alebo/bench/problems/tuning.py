@@ -37,7 +37,7 @@ SPACE = Space(
         Int("bins", 8, 255, log=True),
         Float("columns", 0.1, 1.0),
         Categorical("interactions", ["any", "pairwise", "none"]),
-        Float("malignant_weight", 0.5, 2.0, log=True),
+        Float("shift", -1.0, 1.0),  # added to the log odds; weights of classes would do the same, and cost seconds
         Float("logistic_c", 1e-4, 100.0, log=True),
         Categorical("logistic_balance", [False, True]),
         Float("blend", 0.0, 1.0),  # share of the logistic model
@@ -109,7 +109,6 @@ def log_loss(values: Any) -> float:
             max_bins=int(p["bins"]),
             max_features=p["columns"],
             interaction_cst={"any": None, "pairwise": "pairwise", "none": "no_interactions"}[p["interactions"]],
-            class_weight={0.0: 1.0, 1.0: p["malignant_weight"]},
             early_stopping=False,
             random_state=0,
         ).fit(A, y)
@@ -119,7 +118,7 @@ def log_loss(values: Any) -> float:
         ).fit(A, y)
         share = p["blend"]
         odds = (1.0 - share) * trees.decision_function(B) + share * logistic.decision_function(B)
-        signed = p["sharpness"] * odds * np.where(truth == 1.0, 1.0, -1.0)
+        signed = (p["shift"] + p["sharpness"] * odds) * np.where(truth == 1.0, 1.0, -1.0)
         losses.append(np.mean(np.logaddexp(0.0, -signed)))
     return float(np.mean(losses))
 
@@ -127,7 +126,7 @@ def log_loss(values: Any) -> float:
 DEFAULTS: dict[str, Any] = {  # scikit-learn's own settings of the trees, as far as the space allows
     "clip_low": 0.0, "clip_high": 0.0, "scale": "none", "quantiles": 100, "keep": 1.0, "pca": "off", "components": 10,
     "whiten": False, "learning_rate": 0.1, "trees": 80, "leaves": 31, "depth": 12, "leaf_samples": 20, "l2": 1e-6, "bins": 255,
-    "columns": 1.0, "interactions": "any", "malignant_weight": 1.0, "logistic_c": 1.0, "logistic_balance": False,
+    "columns": 1.0, "interactions": "any", "shift": 0.0, "logistic_c": 1.0, "logistic_balance": False,
     "blend": 0.0, "sharpness": 1.0,
 }  # fmt: skip
 

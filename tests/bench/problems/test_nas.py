@@ -175,14 +175,14 @@ def test_small_file_gives_accuracies_times_and_the_best(small_file: tuple[Path, 
     p = nas.nasbench101(path)
     assert p.D == 36
     for k, scores in enumerate(points):
-        assert p.outcomes(scores) == pytest.approx({"accuracy": 90.0 + 0.2 * k, "seconds": 1000.0 + 60.0 * k})
-    assert p.optimum == pytest.approx(90.0 + 0.2 * 13)  # 1780 s; number 14 needs 1840
+        assert p.outcomes(scores) == pytest.approx({"accuracy": 0.9 + 0.002 * k, "seconds": 1000.0 + 60.0 * k})
+    assert p.optimum == pytest.approx(0.9 + 0.002 * 13)  # 1780 s; number 14 needs 1840
     assert np.isnan(p.value(p.outcomes(points[14])))
 
 
 def test_path_by_environment(small_file: tuple[Path, list[np.ndarray]], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(nas.VARIABLE, str(small_file[0]))
-    assert problem("nasbench101-36").outcomes(small_file[1][3])["accuracy"] == pytest.approx(90.6)
+    assert problem("nasbench101-36").outcomes(small_file[1][3])["accuracy"] == pytest.approx(0.906)
 
 
 def test_a_cell_outside_the_file_is_a_failed_trial(small_file: tuple[Path, list[np.ndarray]]) -> None:

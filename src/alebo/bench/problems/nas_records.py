@@ -104,7 +104,7 @@ def final_metrics(message: bytes) -> tuple[float, float]:
 
 
 def read_nasbench101(path: Path) -> dict[tuple[str, str], tuple[float, float]]:
-    """`(adjacency, operations)` of every model -> mean test accuracy (%) and mean training seconds of its repeats."""
+    """`(adjacency, operations)` of every model -> mean test accuracy (0 to 1) and mean training seconds of its repeats."""
     sums: dict[tuple[str, str], tuple[float, float, int]] = {}
     try:
         with path.open("rb") as file:
@@ -123,4 +123,4 @@ def read_nasbench101(path: Path) -> dict[tuple[str, str], tuple[float, float]]:
         raise _broken(str(path), f"a row is not one of its rows ({type(error).__name__}: {error})") from None
     if not sums:
         raise _broken(str(path), f"it holds no model trained for {EPOCHS} epochs")
-    return {key: (100.0 * a / n, s / n) for key, (a, s, n) in sums.items()}
+    return {key: (a / n, s / n) for key, (a, s, n) in sums.items()}

@@ -17,7 +17,6 @@ from optuna.testing.pytest_samplers import (
 )
 
 from alebo.integrations.optuna import EmbeddingSampler
-from alebo.methods import Sobol
 
 
 @pytest.fixture(autouse=True)
@@ -34,11 +33,3 @@ class TestALEBO(BasicSamplerTestCase, RelativeSamplerTestCase, MultiObjectiveSam
     @pytest.fixture
     def sampler(self) -> Callable[[], BaseSampler]:
         return lambda: EmbeddingSampler(seed=0)
-
-
-class TestSobol(BasicSamplerTestCase, RelativeSamplerTestCase, MultiObjectiveSamplerTestCase):
-    """A method without embedding, as a twin: the sampler around it is the same."""
-
-    @pytest.fixture
-    def sampler(self) -> Callable[[], BaseSampler]:
-        return lambda: EmbeddingSampler(method=Sobol(), seed=0)

@@ -96,7 +96,7 @@ def from_configspace(configspace: ConfigurationSpace) -> Space:
 
 
 def to_configspace(space: Space, *, seed: int | None = None) -> ConfigurationSpace:
-    """The ConfigurationSpace of this Space, in its order; a Fixed parameter is a Constant."""
+    """The ConfigurationSpace of this Space, which sorts by name and rounds bounds to 13 digits; Fixed is a Constant."""
     try:
         import ConfigSpace as cs
     except ImportError:

@@ -9,11 +9,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 import torch
-from botorch.acquisition.analytic import LogExpectedImprovement
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 from torch import Tensor
@@ -21,7 +20,6 @@ from torch import Tensor
 from ._seeds import generator
 from .geometry import Polytope
 from .models import MahalanobisGP
-from .models.gp import Conditioned
 
 Array: TypeAlias = NDArray[np.float64]
 Acquisition: TypeAlias = Callable[[Tensor], Tensor]  # b x 1 x d -> b
@@ -73,7 +71,9 @@ class NoisyLogEI(torch.nn.Module):
             z = -(c.shift + c.scale * g[..., : self.m, 0]) / (c.scale * variance[..., : self.m, 0].sqrt())
             value = value + torch.special.log_ndtr(z)
         if bool(self.known.any()) and not bool(self.known.all()):
-            value = torch.where(self.known, value, value - 2.0)  # draws without a feasible point count little beside others
+            value = torch.where(
+                self.known, value, value - 2.0
+            )  # draws without a feasible point count little beside others
         out = torch.logsumexp(value, dim=-1) - math.log(self.m)
         if self.cost is not None:  # fitted to the logarithm of the cost
             out = out - self.cost.posterior(X).mean[..., 0, 0]
@@ -125,9 +125,7 @@ def candidates(
     `around` are points worth starting near: the best so far, and where the last proposals were.
     """
     rng = generator(seed, "propose")
-    Y = domain.sample(raw, int(rng.integers(2**62)), steps=2)
-    if around is not None and len(around):
-        Y = np.vstack([Y, around, _near(domain, around, raw // 2, rng)])
+    Y = scatter(domain, seed, around, raw)
     values = evaluate(acquisition, Y)
     picked = _pick(Y, values, starts, rng)
     ends, reached = climb(acquisition, domain, torch.from_numpy(Y[picked]))
@@ -138,6 +136,16 @@ def candidates(
     return ends, reached
 
 
+def scatter(domain: Polytope, seed: int, around: Array | None, count: int) -> Array:
+    """Points to compare: `count` over the whole polytope, and half as many near given ones.  -> k x d"""
+    rng = generator(seed, "scatter")
+    Y = domain.sample(count, int(rng.integers(2**62)), steps=2)
+    if around is None or not len(around):
+        return Y
+    around = domain.pull_inside(around)
+    return np.vstack([Y, around, _near(domain, around, count // 2, rng)])
+
+
 def evaluate(acquisition: Acquisition, Y: Array, width: int = 4000) -> Array:
     """The acquisition at many points, in pieces: memory does not grow with their number.  k x d -> k"""
     piece = max(1, CHUNK // width)
@@ -146,7 +154,7 @@ def evaluate(acquisition: Acquisition, Y: Array, width: int = 4000) -> Array:
     return torch.nan_to_num(torch.cat(parts), nan=-1e30, neginf=-1e30).numpy()
 
 
-def climb(acquisition: Acquisition, domain: Polytope, W: Tensor, *, steps: int = 12) -> tuple[Array, Array]:
+def climb(acquisition: Acquisition, domain: Polytope, W: Tensor, *, steps: int = 10) -> tuple[Array, Array]:
     """Maximise from every row of W at once: Newton on a shrinking log-barrier, quasi-Newton on the acquisition.
 
     The barrier's Hessian is exact (d x d), the acquisition's is updated by BFGS; a step never leaves the polytope.
@@ -159,19 +167,23 @@ def climb(acquisition: Acquisition, domain: Polytope, W: Tensor, *, steps: int =
     centre = torch.from_numpy(domain.centre)
     W = centre + 0.995 * (W - centre)
     f, g = _value_and_gradient(acquisition, W)
-    for mu in (0.1, 1e-2, 1e-3, 1e-5, 1e-8):
+    for mu in (0.1, 1e-3, 1e-6):
         radius = torch.full((count,), 1.0, dtype=W.dtype)
-        for _ in range(steps if mu > 1e-8 else 4):
+        for _ in range(steps):
             slack = b - W @ A.mT
             inverse = 1.0 / slack
             G = -g + mu * inverse @ A  # gradient of what is minimised: -acquisition - mu sum log slack
-            curvature = H + mu * torch.einsum("km,mi,mj->kij", inverse**2, A, A) if len(b) <= 400 else H + mu * torch.stack(
-                [(A * (row**2)[:, None]).mT @ A for row in inverse]
+            curvature = (
+                H + mu * torch.einsum("km,mi,mj->kij", inverse**2, A, A)
+                if len(b) <= 400
+                else H + mu * torch.stack([(A * (row**2)[:, None]).mT @ A for row in inverse])
             )
             step = -torch.linalg.solve(curvature + 1e-10 * eye, G)
             slope = (step * G).sum(-1)
             speed = step @ A.mT
-            reach = torch.where(speed > 0, slack / speed.clamp_min(1e-300), torch.full_like(slack, math.inf)).min(-1).values
+            reach = (
+                torch.where(speed > 0, slack / speed.clamp_min(1e-300), torch.full_like(slack, math.inf)).min(-1).values
+            )
             t = torch.minimum(radius, 0.99 * reach)
             done = slope > -1e-9
             if bool(done.all()):
@@ -254,7 +266,6 @@ def _near(domain: Polytope, around: Array, count: int, rng: np.random.Generator)
     base = around[rng.integers(len(around), size=count)]
     theta = rng.standard_normal(base.shape)
     theta /= np.linalg.norm(theta, axis=1, keepdims=True)
-    base = domain.pull_inside(base)
     _, ahead = domain.ray(base, theta)
     length = np.minimum(10.0 ** rng.uniform(-2.0, 0.3, count), 0.99 * ahead)
     near: Array = base + theta * length[:, None]
@@ -270,9 +281,23 @@ def _pick(Y: Array, values: Array, count: int, rng: np.random.Generator) -> NDAr
     return np.concatenate([top[:1], rest])
 
 
-def expected_improvement(model: MahalanobisGP, best: float) -> Any:
-    """The paper's acquisition: log-EI under the moment-matched posterior, for an objective that is maximised."""
-    return LogExpectedImprovement(model, best_f=best)
+class LogEI(torch.nn.Module):
+    """The paper's acquisition, log expected improvement under the moment-matched posterior, of an objective maximised.
+
+    The same number as BoTorch's LogExpectedImprovement but in units of the standardised objective, so that thresholds on
+    it mean the same on every scale, and without the cost of building a posterior object.
+    """
+
+    def __init__(self, model: MahalanobisGP) -> None:
+        super().__init__()
+        self.data, self.best = model.data, model.v.max()
+
+    def forward(self, X: Tensor) -> Tensor:
+        """... x 1 x d -> ..."""
+        means, variances = self.data.components(X)
+        mean = means[..., 0].mean(-1)
+        sigma = (variances[..., 0].mean(-1) + means[..., 0].var(-1, unbiased=False)).sqrt()
+        return log_ei((mean - self.best) / sigma) + sigma.log()
 
 
 def expected_hypervolume_improvement(

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,13 +12,15 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from .._seeds import derive
-from ..acquisition import Acquisition, NoisyLogEI, expected_hypervolume_improvement, expected_improvement
-from ..goals import AtMost, Goals
+from ..acquisition import Acquisition, LogEI, NoisyLogEI, expected_hypervolume_improvement
+from ..goals import AtMost, Goals, Outcome
 from ..history import Trial
 from ..models import MahalanobisGP, fit_gp
 from ..models.fit import Hyperparameters, Prior
 
-NOISY = 1e-3  # inferred noise variance, of standardised outcomes, from which measured values are no longer taken as true
+NOISY = (
+    1e-3  # inferred noise variance, of standardised outcomes, from which measured values are no longer taken as true
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,6 +46,34 @@ class Surrogate:
         """Whether some objective or constraint is measured with noise that matters."""
         return any(float(m.noise.median()) > NOISY for m in (*self.objectives, *self.constraints))
 
+    def noise_is_evident(self) -> bool:
+        """Whether standard errors were told, or the data speak clearly for noise: by a likelihood ratio against none."""
+        for m in (*self.objectives, *self.constraints):
+            if m.known_noise:
+                if float(m.noise.median()) > NOISY:
+                    return True
+            elif float(m.noise.median()) > 5.0 * NOISY and len(m.v) >= 20 and m.noise_evidence() > 5.0:
+                return True
+        return False
+
+    def believed(self) -> list[dict[str, Outcome]]:
+        """The posterior mean and standard deviation of every objective and constrained outcome at the trained points."""
+        out: list[dict[str, Outcome]] = [{} for _ in range(len(self.Y))]
+
+        def add(name: str, model: MahalanobisGP, back: Callable[[float], float]) -> None:
+            posterior = model.posterior(self.Y.unsqueeze(-2))
+            for i, (mean, variance) in enumerate(
+                zip(posterior.mean.flatten(), posterior.variance.flatten(), strict=True)
+            ):
+                out[i][name] = Outcome(back(float(mean)), float(variance) ** 0.5)
+
+        for c, model in zip(self.goals.constraints, self.constraints, strict=True):
+            sign = 1.0 if isinstance(c, AtMost) else -1.0
+            add(c.outcome, model, lambda v, c=c, sign=sign: sign * v + c.bound)
+        for g, model in zip(self.goals.objectives, self.objectives, strict=True):
+            add(g.outcome, model, lambda v, sign=self.goals.sign(g.outcome): -sign * v)  # noqa: B008
+        return out
+
     def packed(self) -> dict[str, list[float]]:
         """The fitted parameters as plain numbers, for the next fit to start from."""
         return {name: [float(f"{v:.8g}") for v in model.mode.pack()] for name, model in self.models.items()}
@@ -58,8 +87,7 @@ class Surrogate:
         objective = self.objectives[0]
         plain = not self.constraints and self.cost is None and pending is None and not self.noisy
         if plain:
-            best = float(objective.train_targets.max())
-            return _Standardised(expected_improvement(objective, best), objective.scale)
+            return LogEI(objective)
         return NoisyLogEI(objective, self.constraints, self.cost, pending=pending, seed=seed)
 
     def reference(self) -> NDArray[np.float64] | None:
@@ -69,18 +97,6 @@ class Surrogate:
             return None
         signs = [self.goals.sign(g.outcome) for g in self.goals.objectives]
         return -np.array([s * float(r) for s, r in zip(signs, given, strict=True) if r is not None])
-
-
-class _Standardised(torch.nn.Module):
-    """Log-EI in units of the standardised objective, so that thresholds mean the same on every scale."""
-
-    def __init__(self, inner: Any, scale: float) -> None:
-        super().__init__()
-        self.inner, self.shift = inner, math.log(scale)
-
-    def forward(self, X: Tensor) -> Tensor:
-        value: Tensor = self.inner(X) - self.shift
-        return value
 
 
 def fit_surrogate(
@@ -123,7 +139,8 @@ def fit_surrogate(
         )
 
     objectives = tuple(
-        model(f"objective {i}", g.outcome, lambda v, s=goals.sign(g.outcome): -s * v) for i, g in enumerate(goals.objectives)
+        model(f"objective {i}", g.outcome, lambda v, g=g: -goals.sign(g.outcome) * v)
+        for i, g in enumerate(goals.objectives)
     )
     constraints = tuple(
         model(f"constraint {i}", c.outcome, lambda v, c=c: (v - c.bound) * (1.0 if isinstance(c, AtMost) else -1.0))

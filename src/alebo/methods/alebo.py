@@ -21,10 +21,10 @@ from numpy.typing import NDArray
 from .. import geometry
 from .._errors import InputError
 from .._seeds import derive
-from ..acquisition import candidates
+from ..acquisition import Acquisition, candidates, evaluate, scatter
 from ..geometry import Embedding, Polytope
 from ..goals import Goals, Outcome
-from ..history import History, State, Trial
+from ..history import History, Trial
 from ..models.fit import Prior
 from ..space import Space
 from ._method import Method, Suggestion, Supports
@@ -58,14 +58,16 @@ class ALEBO(Method):
 
     name: ClassVar[str] = "alebo"
     title: ClassVar[str] = "ALEBO"
-    citation: ClassVar[str] = "Letham, Calandra, Rai, Bakshy 2020, Re-Examining Linear Embeddings for High-Dimensional BO"
+    citation: ClassVar[str] = (
+        "Letham, Calandra, Rai, Bakshy 2020, Re-Examining Linear Embeddings for High-Dimensional BO"
+    )
     supports: ClassVar[Supports] = Supports(
         constraints=True, objectives=True, batches=True, mixed=True, linear=True, cost=True
     )
 
     def __post_init__(self) -> None:
-        if self.dim is not None and (int(self.dim) != self.dim or self.dim < 1):
-            raise InputError(f"`dim >= 1` must hold; got {self.dim}. Leave it out and the embedding grows by itself.")
+        if self.dim is not None and (not isinstance(self.dim, int) or self.dim < 1):
+            raise InputError(f"`dim >= 1` must hold, a whole number; got {self.dim!r}. Leave it out and the embedding grows by itself.")
         if self.kind not in KINDS:
             raise InputError(f"`kind` is one of {sorted(KINDS)}; got {self.kind!r}.")
         if self.initial is not None and self.initial < 1:
@@ -77,7 +79,15 @@ class ALEBO(Method):
     def paper(cls, dim: int) -> ALEBO:
         """The settings of the paper's experiments: 10 uniform points, maximum likelihood, noise known to be zero, 25 metrics."""
         return cls(
-            dim=dim, initial=10, centre=False, samples=25, ridge=0.0, inflation=-1.0, infer_noise=False, warm=False, cold=10
+            dim=dim,
+            initial=10,
+            centre=False,
+            samples=25,
+            ridge=0.0,
+            inflation=-1.0,
+            infer_noise=False,
+            warm=False,
+            cold=10,
         )
 
     def check(self, space: Space, goals: Goals) -> None:
@@ -93,10 +103,13 @@ class ALEBO(Method):
     def suggest(self, history: History, space: Space, goals: Goals, q: int, seed: int) -> Sequence[Suggestion]:
         embedding = self.embedding(history, space, seed)  # line 1
         out: list[Suggestion] = []
-        while len(out) < q and (len(history) + len(out) < self._initial(space) or not history.complete):
-            out.append(self._initial_point(history, embedding, space, len(history) + len(out), seed))  # line 2
+        asked = sum(t.asked for t in history)
+        seen = bool(self.training(history, embedding, space)[0]) or bool(history.complete and goals.single)
+        while len(out) < q and (asked + len(out) < self._initial(space) or not seen):
+            out.append(self._initial_point(history, embedding, space, asked + len(out), seed))  # line 2
         if len(out) < q:
-            out += self._model_points(history, embedding, space, goals, q - len(out), seed, [s.y for s in out if s.y is not None])
+            waiting = [s.y for s in out if s.y is not None]
+            out += self._model_points(history, embedding, space, goals, q - len(out), seed, waiting)
         return out
 
     def _initial(self, space: Space) -> int:
@@ -104,7 +117,9 @@ class ALEBO(Method):
             return self.initial
         return 10 if self.dim is not None else 2 * min(self.start, space.dimension)
 
-    def _initial_point(self, history: History, embedding: Embedding, space: Space, number: int, seed: int) -> Suggestion:
+    def _initial_point(
+        self, history: History, embedding: Embedding, space: Space, number: int, seed: int
+    ) -> Suggestion:
         domain = self.domain(embedding, space)
         events = _events(history)
         if number == 0 and self.centre:
@@ -139,7 +154,13 @@ class ALEBO(Method):
         return out
 
     def _propose(
-        self, surrogate: Surrogate, embedding: Embedding, space: Space, history: History, pending: list[Array], seed: int
+        self,
+        surrogate: Surrogate,
+        embedding: Embedding,
+        space: Space,
+        history: History,
+        pending: list[Array],
+        seed: int,
     ) -> tuple[Array, float]:
         """Line 6: the point of the polytope that maximises the acquisition, as it will be evaluated."""
         waiting = torch.from_numpy(np.stack(pending)) if pending else None
@@ -149,7 +170,8 @@ class ALEBO(Method):
         points, values = candidates(acquisition, domain, seed, around=surrogate.Y.numpy()[order])
         if space.continuous:
             return points[0], float(values[0])
-        return _rounded(points, values, acquisition, embedding, space, history)
+        points = np.vstack([points, scatter(domain, seed, surrogate.Y.numpy()[order], 192)])
+        return _rounded(points, acquisition, embedding, space, history)
 
     # -- what a history means ------------------------------------------------------------------------------------------
 
@@ -161,7 +183,9 @@ class ALEBO(Method):
         rows, bounds = space.rows()
         if len(bounds) and embedding.domain.intersect(rows @ embedding.A, bounds - rows @ embedding.x0).empty:
             embedding = embedding.through(_feasible_point(rows, bounds))
-            log.warning("The embedding through the centre holds no point that satisfies the linear constraints; it was moved.")
+            log.warning(
+                "The embedding through the centre holds no point that satisfies the linear constraints; it was moved."
+            )
         for i, event in enumerate(_events(history)):
             embedding = _apply(embedding, event, i, history, seed)
         return embedding
@@ -191,8 +215,6 @@ class ALEBO(Method):
     def surrogate(self, history: History, embedding: Embedding, space: Space, goals: Goals, seed: int) -> Surrogate:
         """The models of every outcome at the present history."""
         trials, Y = self.training(history, embedding, space)
-        if not trials:
-            raise InputError("no completed trial lies in the embedding")
         n, p = len(trials), embedding.dim * (embedding.dim + 1) / 2
         if self.inflation is None:
             inflation = 1.0 + 100.0 * p / n
@@ -218,7 +240,18 @@ class ALEBO(Method):
     def estimate(
         self, history: History, space: Space, goals: Goals, seed: int
     ) -> Mapping[int, Mapping[str, Outcome]] | None:
-        return None
+        """The model's view of every completed trial where the noise is evident; None where measurements can be trusted."""
+        embedding = self.embedding(history, space, seed)
+        trials, _ = self.training(history, embedding, space)
+        if len(trials) < 5 or not self.infer_noise:
+            return None
+        surrogate = self.surrogate(history, embedding, space, goals, seed)
+        if not surrogate.noise_is_evident():
+            return None
+        view: dict[int, Mapping[str, Outcome]] = {t.number: t.outcomes for t in history.complete}
+        for t, believed in zip(trials, surrogate.believed(), strict=True):
+            view[t.number] = {**t.outcomes, **believed}
+        return view
 
     def _pending(self, history: History, embedding: Embedding, space: Space) -> list[Array]:
         return [self._seen(embedding, space, t.x) for t in history.pending]
@@ -297,17 +330,18 @@ def _feasible_point(rows: Array, bounds: Array) -> Array:
 
 
 def _rounded(
-    points: Array, values: Array, acquisition: Any, embedding: Embedding, space: Space, history: History
+    points: Array, acquisition: Acquisition, embedding: Embedding, space: Space, history: History
 ) -> tuple[Array, float]:
-    """Of the local maxima, the one that is best once rounded to what can be evaluated, and new if any is."""
-    from ..acquisition import evaluate
-
+    """Of these points the one that is best once rounded to what can be evaluated, and new if any is."""
     snapped = space.snap(np.clip(embedding.up(points), -1.0, 1.0))
     worth = evaluate(acquisition, embedding.down(snapped))
     known = [t.params for t in history]
-    rank = []
-    for i, (x, w) in enumerate(zip(snapped, worth, strict=True)):
-        params = space.decode(x)
-        rank.append((space.feasible(params), params not in known, w, i))
-    best = max(rank)
-    return points[best[3]], float(values[best[3]])
+    best, rank = 0, (False, False, -math.inf)
+    for i in np.argsort(-worth):
+        params = space.decode(snapped[i])
+        now = (space.feasible(params), params not in known, float(worth[i]))
+        if now > rank:
+            best, rank = int(i), now
+        if now[0] and now[1]:
+            break
+    return points[best], float(worth[best])

@@ -151,28 +151,42 @@ class LogPosterior:
 
 
 def fit(
-    posterior: LogPosterior, starts: Sequence[Hyperparameters], *, iterations: int = 100
+    posterior: LogPosterior,
+    warm: Hyperparameters | None,
+    cold: Sequence[Hyperparameters] = (),
+    *,
+    iterations: int = 100,
+    screening: int = 20,
 ) -> tuple[Hyperparameters, float]:
-    """The best local maximum found by L-BFGS-B from the given starts."""
-    d, p = posterior.d, posterior.prior
-    low_noise = math.log(p.noise_floor)
-    box = [(-100.0, 100.0)] * (d * (d + 1) // 2) + [(-7.0, 9.0), (low_noise, 3.0)]
-    best: tuple[float, Array] | None = None
-    for start in starts:
-        theta = start.pack()
-        theta[-1] = max(theta[-1], low_noise)
-        found = minimize(
-            lambda t: tuple(-part for part in posterior(t)),  # type: ignore[arg-type, return-value]
-            theta,
-            jac=True,
-            method="L-BFGS-B",
-            bounds=box,
-            options={"maxiter": iterations, "maxfun": int(1.3 * iterations) + 5, "maxcor": 20},
-        )
-        if best is None or -found.fun > best[0]:
-            best = (-float(found.fun), found.x)
-    assert best is not None
-    return Hyperparameters.unpack(best[1]), best[0]
+    """The best local maximum found by L-BFGS-B.
+
+    Cold starts are tried for a few iterations; only the best of them, where it has come close to where the warm start
+    ends, is followed further. The surface has many optima, and most of them show early that they are poor.
+    """
+    ends = []
+    if warm is not None:
+        ends.append(_climb(posterior, warm.pack(), iterations))
+    tried = [_climb(posterior, start.pack(), screening) for start in cold]
+    if tried:
+        value, theta = max(tried, key=lambda end: end[0])
+        if not ends or value > ends[0][0] - 0.05 * posterior.n:
+            ends.append(_climb(posterior, theta, iterations))
+    value, theta = max(ends, key=lambda end: end[0])
+    return Hyperparameters.unpack(theta), value
+
+
+def _climb(posterior: LogPosterior, theta: Array, iterations: int) -> tuple[float, Array]:
+    low_noise = math.log(posterior.prior.noise_floor)
+    box = [(-100.0, 100.0)] * (len(theta) - 2) + [(-7.0, 9.0), (low_noise, 3.0)]
+    theta = np.clip(theta, [low for low, _ in box], [high for _, high in box])
+
+    def negative(t: Array) -> tuple[float, Array]:
+        value, gradient = posterior(t)
+        return -value, -gradient
+
+    options = {"maxiter": iterations, "maxfun": int(1.3 * iterations) + 5, "maxcor": 20}
+    found = minimize(negative, theta, jac=True, method="L-BFGS-B", bounds=box, options=options)
+    return -float(found.fun), np.asarray(found.x)
 
 
 def cold_start(d: int, rng: np.random.Generator) -> Hyperparameters:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -85,10 +84,11 @@ class MahalanobisGP(Model):
         shift: float = 0.0,
         scale: float = 1.0,
         log_posterior: float = math.nan,
+        known_noise: bool = False,
     ) -> None:
         super().__init__()
         self.Y, self.v, self.noise, self.U, self.mode = Y, v, noise, U, mode
-        self.shift, self.scale, self.log_posterior = shift, scale, log_posterior
+        self.shift, self.scale, self.log_posterior, self.known_noise = shift, scale, log_posterior, known_noise
         self.variance = math.exp(mode.log_scale)
         self.train_inputs = (Y,)
         self.train_targets = shift + scale * v
@@ -134,8 +134,10 @@ class MahalanobisGP(Model):
             cov = cov.mean(-3) + off.mT @ off / off.shape[-2]
             cov = cov + 1e-9 * torch.eye(q, dtype=cov.dtype)
         if observation_noise is not False:
-            extra = self.noise.mean(-1)[..., None, None] if observation_noise is True else torch.diag_embed(
-                observation_noise.squeeze(-1) / self.scale**2
+            extra = (
+                self.noise.mean(-1)[..., None, None]
+                if observation_noise is True
+                else torch.diag_embed(observation_noise.squeeze(-1) / self.scale**2)
             )
             cov = cov + extra * torch.eye(q, dtype=cov.dtype)
         posterior = GPyTorchPosterior(MultivariateNormal(self.shift + self.scale * mean, self.scale**2 * cov))
@@ -161,11 +163,19 @@ class MahalanobisGP(Model):
     def draw(self, Y: Tensor, rng: np.random.Generator) -> Conditioned:
         """For each metric one joint draw of the noiseless outcome at Y, and the GP conditioned on it.  Y: k x d"""
         mean, cov = self.data.components(Y, full=True)  # m x k, m x k x k
-        L, keep = _factor(cov, torch.full_like(mean, 1e-7))
+        L, _ = _factor(cov, torch.full_like(mean, 1e-7))
         white = torch.from_numpy(rng.standard_normal((*mean.shape, 1)))
         v = mean + (L @ white).squeeze(-1)
         jitter = torch.full((1, len(Y)), 1e-6 * max(self.variance, 1.0), dtype=Y.dtype)
         return Conditioned(Y, v, jitter, self.U, self.variance, self.shift, self.scale)
+
+    def noise_evidence(self) -> float:
+        """By how much the data are more likely with the inferred noise than without any: a log likelihood ratio."""
+        bare = Prior(ridge=0.5, noise=0.0)
+        free = LogPosterior(self.Y, self.v, torch.zeros_like(self.v), bare)
+        _, value = fit(free, self.mode, iterations=60)
+        noisy, _ = LogPosterior(self.Y, self.v, None, bare)(self.mode.pack())
+        return noisy - value
 
     def leave_one_out(self) -> tuple[Tensor, Tensor]:
         """Mean and standard deviation at each training point as predicted from the others, moment-matched.  -> n, n"""
@@ -203,11 +213,11 @@ def fit_gp(
     v = (values - shift) / scale
     known = None if variances is None else variances.double() / scale**2
     target = LogPosterior(Y, v, known, prior)
-    starts = [] if warm is None else [warm.padded(d, rng)]
-    starts += [cold_start(d, rng) for _ in range(cold if starts else max(cold, 1))]
-    mode, value = fit(target, starts, iterations=iterations)
+    start = None if warm is None else warm.padded(d, rng)
+    others = [cold_start(d, rng) for _ in range(cold if start is not None else max(cold, 1))]
+    mode, value = fit(target, start, others, iterations=iterations)
     U = draws(target, mode, samples, rng, inflation=float(n) if inflation is None else inflation)
-    return MahalanobisGP(Y, v, target.noise(mode), U, mode, shift, scale, value)
+    return MahalanobisGP(Y, v, target.noise(mode), U, mode, shift, scale, value, known is not None)
 
 
 def _factor(K: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
@@ -224,8 +234,3 @@ def _factor(K: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
         L = torch.linalg.cholesky(K + torch.diag_embed(noise + 1e-4 * K.diagonal(dim1=-2, dim2=-1)))
         good = torch.ones(m, dtype=torch.bool)
     return L, good
-
-
-def as_starts(packed: Sequence[float] | None) -> Hyperparameters | None:
-    """Hyperparameters from the numbers that a trial's note carries."""
-    return None if packed is None else Hyperparameters.unpack(np.asarray(packed))

@@ -36,11 +36,12 @@ def _need(problem: Problem, what: str) -> int:
 
 
 def _paper(problem: Problem, settings: dict[str, Any]) -> Method:
-    make = getattr(alebo.ALEBO, "paper", None)
-    if make is None:
-        raise InputError("This alebo has no ALEBO.paper yet. Use alebo(dim=...) instead.")
-    made: Method = make(**{"dim": _need(problem, "paper_dim"), **settings})
-    return made
+    chosen = dict(settings)
+    made = alebo.ALEBO.paper(dim=chosen.pop("dim", None) or _need(problem, "paper_dim"))
+    unknown = [key for key in chosen if key not in {f.name for f in dataclasses.fields(made)}]
+    if unknown:
+        raise InputError(f"'alebo-paper' has no setting {unknown[0]!r}. Its settings are those of alebo.")
+    return dataclasses.replace(made, **chosen)
 
 
 def _fixed(name: str, of: Callable[[Problem], int]) -> Callable[[Problem, dict[str, Any]], Method]:

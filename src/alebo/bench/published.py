@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from functools import cache
 from importlib.resources import files
@@ -19,12 +20,16 @@ NAMES = {
     "hesbo": "HeSBO",
     "turbo": "TuRBO",
     "cma": "CMA-ES",
+    "cma-es": "CMA-ES",
     "cmaes": "CMA-ES",
     "smac": "SMAC",
     "sobol": "Sobol",
     "add-gp": "Add-GP-UCB",
     "addgp": "Add-GP-UCB",
     "ebo": "EBO",
+    "coordinate-linebo": "coordinatelinebo",
+    "random-linebo": "randomlinebo",
+    "descent-linebo": "descentlinebo",
 }
 
 
@@ -38,12 +43,30 @@ def published() -> dict[str, Any]:
 def row(problem: str, label: str) -> dict[str, Any] | None:
     """The paper's row for this problem and our label, where it has one."""
     rows: dict[str, Any] = published()["problems"].get(problem, {})
+    label = label.replace("_", "-")
     dim = re.fullmatch(r"alebo(?:-paper|-fixed)?-dim(\d+)", label)
     if dim:
-        name = f"ALEBO, d={dim[1]}"
-        return rows.get(name, rows.get("ALEBO") if problem.startswith("branin") and dim[1] == "4" else None)
-    hits = [start for start in NAMES if label == start or label.startswith(start + "-")]
-    if not hits:
-        return None
-    found: dict[str, Any] | None = rows.get(NAMES[max(hits, key=len)])
+        exact = f"ALEBO, d={dim[1]}"
+        return rows.get(exact, rows.get("ALEBO") if problem.startswith("branin") and dim[1] == "4" else None)
+    name = paper_name(label)
+    found: dict[str, Any] | None = rows.get(name) if name is not None else None
     return found
+
+
+def paper_name(label: str) -> str | None:
+    """The paper's name for our label, where it has one."""
+    label = label.replace("_", "-")
+    hits = [start for start in NAMES if label == start or label.startswith(start + "-")]
+    return NAMES[max(hits, key=len)] if hits else None
+
+
+def verdict(mean: float, se: float, runs: int, known: dict[str, Any] | None, *, sign: float = 1.0) -> str:
+    """In words: whether our mean agrees with a published one within two combined standard errors."""
+    if known is None or known.get("mean") is None:
+        return "not published"
+    text = f"published {known['mean']:.4g} ± {known['se']:.2g}"
+    if runs < 5:
+        return f"{text}; {runs} runs of ours are too few to judge"
+    z = sign * (mean - known["mean"]) / math.hypot(se, known["se"])
+    word = "agrees" if abs(z) <= 2 else "better" if z < 0 else "worse"
+    return f"{text}: {word}, z = {z:+.1f}"

@@ -153,14 +153,15 @@ def environment() -> dict[str, Any]:
 
 
 def _commit() -> str | None:
+    """The last commit that touched the code, with a + where files were changed since."""
+    root = Path(alebo.__file__).parents[2]
     try:
-        done = subprocess.run(
-            ["git", "log", "-1", "--format=%h", "--", "src"],  # the last commit that touched code
-            cwd=Path(alebo.__file__).parents[2],
-            capture_output=True,
-            text=True,
-            timeout=5,
+        last, changed = (
+            subprocess.run(
+                ["git", *call, "--", "src"], cwd=root, capture_output=True, text=True, timeout=10
+            ).stdout.strip()
+            for call in (["log", "-1", "--format=%h"], ["status", "--porcelain", "--untracked-files=no"])
         )
     except (OSError, subprocess.SubprocessError):
         return None
-    return done.stdout.strip() or None
+    return (last + "+" * bool(changed)) or None

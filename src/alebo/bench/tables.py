@@ -9,7 +9,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from .published import NAMES, published
+from .published import paper_name, published
 from .results import Results
 from .statistics import Line, Pair, lines, pairs
 
@@ -101,7 +101,7 @@ def notes(results: Results, problem: str) -> list[str]:
             "z: our mean minus the published one in combined standard errors"
             + (" (negative: ours is better)." if runs and runs[0].sign > 0 else " (positive: ours is better).")
         )
-    ours = {name for label in results.labels(problem) for start, name in NAMES.items() if label.startswith(start)}
+    ours = {paper_name(label) for label in results.labels(problem)}
     rows: dict[str, Any] = published()["problems"].get(problem, {})
     rest = [
         f"{n} {r['mean']:.4f} ± {r['se']:.4f}" for n, r in rows.items() if n not in ours and not n.startswith("ALEBO,")

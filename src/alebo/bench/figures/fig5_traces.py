@@ -11,7 +11,7 @@ import numpy as np
 from alebo import InputError
 
 from ..problems import PAPER
-from ..published import published, row
+from ..published import published, row, verdict
 from ..results import Results, load
 from ._style import colour, order, pyplot, save
 
@@ -122,20 +122,14 @@ def caption(data: dict[str, Any]) -> str:
         first = min(means, key=lambda x: means[x])
         text = f"{problem}: best mean {first} ({means[first]:.4f})"
         for label in ("alebo-paper", "alebo-fixed", "alebo"):
-            if label in by_label and (z := _z(by_label[label])) is not None:
-                verdict = "agrees with" if abs(z) <= 2 else "is better than" if z < 0 else "is worse than"
-                text += f"; {label} {means[label]:.4f} {verdict} the published ALEBO (z = {z:+.1f})"
+            if label in by_label:
+                d = by_label[label]
+                se = float(np.nanstd(d["final"]) / math.sqrt(len(d["final"])))
+                text += (
+                    f"; {label} {means[label]:.4f} ± {se:.4f} ({verdict(means[label], se, d['runs'], d['published'])})"
+                )
         parts.append(text)
     return (
         "Fig. 5 and S7. Mean best value and log regret by evaluation, and every run's end; the number of runs is in brackets, "
         f"crosses are the published means of ALEBO. {'. '.join(parts)}."
     )
-
-
-def _z(d: dict[str, Any]) -> float | None:
-    known = d["published"]
-    if known["mean"] is None:
-        return None
-    se = float(np.nanstd(d["final"]) / math.sqrt(len(d["final"])))
-    combined = math.hypot(se, known["se"])
-    return (float(np.nanmean(d["final"])) - known["mean"]) / combined if combined else None

@@ -11,7 +11,7 @@ import numpy as np
 
 from alebo import InputError
 
-from ..published import row
+from ..published import row, verdict
 from ..results import Run, load
 from ._style import colour, pyplot, save
 
@@ -113,11 +113,7 @@ def _positions(kind: str) -> list[int]:
 def _agreement(kind: str, family: str, by: dict[int, Any]) -> list[str]:
     out = []
     for x in sorted(by):
-        d, known = by[x], by[x]["published"]
-        text = f"{family} {kind}={x}: {d['mean']:.3f} ± {d['se']:.3f} ({d['runs']} runs)"
-        if known:
-            z = (d["mean"] - known["mean"]) / math.hypot(d["se"], known["se"])
-            verdict = "agrees" if abs(z) <= 2 else "better" if z < 0 else "worse"
-            text += f", published {known['mean']:.3f} ± {known['se']:.3f}: {verdict} (z = {z:+.1f})"
-        out.append(text + ".")
+        d = by[x]
+        said = verdict(d["mean"], d["se"], d["runs"], d["published"])
+        out.append(f"{family} {kind}={x}: {d['mean']:.3f} ± {d['se']:.3f}, {d['runs']} runs ({said}).")
     return out

@@ -111,6 +111,20 @@ def quick(
 
 
 @app.command()
+def page(
+    page: Annotated[Path, typer.Argument(help="The page whose marked parts are rewritten.")] = Path(
+        "docs/reproduction.md"
+    ),
+    folder: Annotated[Path, typer.Option(help="Folder of results.")] = Path("results"),
+) -> None:
+    """Rewrite the tables, pictures and captions of docs/reproduction.md from results; nothing is run."""
+    from .page import refresh
+
+    for sentence in refresh(page, folder, page.parent / "img"):
+        typer.echo(f"nothing to show yet: {sentence}", err=True)
+
+
+@app.command()
 def problems() -> None:
     """The problems by name."""
     from .problems import PROBLEMS

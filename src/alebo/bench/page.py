@@ -1,0 +1,57 @@
+"""Keeps docs/reproduction.md true: the parts between markers are rewritten from results, everything else is left alone.
+
+A part begins with `<!-- table: branin-100 -->` or `<!-- caption: fig5_traces -->` and ends with `<!-- end -->`.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from alebo import AleboError, InputError
+
+from . import figures, tables
+from .results import Results, load
+
+_PART = re.compile(r"<!-- (table|caption): (\S+?) -->\n.*?<!-- end -->", flags=re.DOTALL)
+
+
+def refresh(page: Path, folder: Path, pictures: Path) -> list[str]:
+    """Rewrite every marked part; returns a sentence for each part that has nothing to show yet."""
+    try:
+        text = page.read_text()
+    except OSError as error:
+        raise InputError(f"The page must exist to be refreshed; {page} cannot be read: {error.strerror}.") from None
+    results, missing = load(folder), []
+
+    def part(match: re.Match[str]) -> str:
+        kind, name = match[1], match[2]
+        try:
+            body = _table(results, name) if kind == "table" else _caption(name, folder, pictures)
+        except AleboError as error:
+            missing.append(f"{kind} {name}: {error}")
+            body = "Not run yet."
+        return f"<!-- {kind}: {name} -->\n{body}\n<!-- end -->"
+
+    new = _PART.sub(part, text)
+    if new != text:
+        page.write_text(new)
+    return missing
+
+
+def _table(results: Results, problem: str) -> str:
+    """The table of a problem, and each method against our default, seed by seed."""
+    some = results.only([problem])
+    some = Results(some.runs)  # files that are no runs are the business of `alebo bench table`
+    against = "alebo" if some.of(problem, "alebo") and len(some.labels(problem)) > 1 else None
+    kinds = {(r.settings, r.budget) for r in some.complete if r.label == "alebo"}
+    lines = tables.markdown(some, against=against).splitlines()
+    note = (
+        "" if len(kinds) < 2 else "\n\nThe runs of `alebo` above were made with more than one setting: see their files."
+    )
+    return "\n".join(lines[2:]).strip() + note
+
+
+def _caption(name: str, folder: Path, pictures: Path) -> str:
+    path, caption = figures.figure(name, folder, pictures)
+    return f"![{figures.find(name)}]({path.parent.name}/{path.name})\n\n{caption}"

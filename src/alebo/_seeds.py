@@ -28,6 +28,7 @@ def reproducible(seed: int) -> Iterator[None]:
     also the fastest for the small matrices met here.
     """
     import torch
+    from threadpoolctl import threadpool_limits
 
     state, threads = torch.get_rng_state(), torch.get_num_threads()
     numpy_state = np.random.get_state()  # noqa: NPY002  (third-party parts draw from it)
@@ -35,7 +36,8 @@ def reproducible(seed: int) -> Iterator[None]:
     np.random.seed(seed % 2**32)  # noqa: NPY002
     torch.set_num_threads(1)
     try:
-        yield
+        with threadpool_limits(1):  # NumPy's and SciPy's own
+            yield
     finally:
         torch.set_rng_state(state)
         np.random.set_state(numpy_state)  # noqa: NPY002

@@ -165,6 +165,33 @@ def test_a_sweep_is_refused_before_it_starts(tmp_path: Path) -> None:
     assert not list(tmp_path.glob("*/"))
 
 
+def test_a_method_that_is_not_defined_for_a_problem_is_left_out_with_the_reason(tmp_path: Path) -> None:
+    mine = labels("sobol,ard=alebo.bench.ablation:ArdALEBO")
+    refused: list[str] = []
+    tasks = ex.plan(["branin-100", "gramacy-100"], mine, [0], tmp_path, refused=refused)
+    assert [(t.problem, t.label) for t in tasks] == [
+        ("branin-100", "sobol"),
+        ("branin-100", "ard"),
+        ("gramacy-100", "sobol"),
+    ]
+    assert len(refused) == 1
+    assert "not defined for outcome constraints" in refused[0]
+    with pytest.raises(alebo.InputError, match="not defined"):
+        ex.plan(["gramacy-100"], mine[1:], [0], tmp_path, refused=[])
+    with pytest.raises(alebo.InputError, match="not defined"):
+        ex.plan(["gramacy-100"], mine[1:], [0], tmp_path)
+
+
+def test_the_ablation_runs_in_both_scalings_and_shares_its_start() -> None:
+    raw, scaled = (
+        replication(problem("branin-100"), f"alebo.bench.ablation:ArdALEBO(coordinates={c},initial=4)", 1, budget=6)
+        for c in ("raw", "scaled")
+    )
+    assert raw["state"] == scaled["state"] == "complete", (raw["error"], scaled["error"])
+    assert raw["dim"] == [[0, 4]]
+    assert raw["outcomes"]["value"][4:] != scaled["outcomes"]["value"][4:]
+
+
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
 def test_a_folder_without_permission_is_refused(tmp_path: Path) -> None:
     tmp_path.chmod(0o500)

@@ -19,6 +19,7 @@ from alebo.bench.cli import app
 from alebo.bench.published import row
 from alebo.bench.results import Results, Run, hypervolume_trace, load
 from alebo.bench.statistics import bootstrap_ranks, evaluations_to, lines, pairs
+from alebo.bench.tables import summary
 
 
 def made(label: str, seed: int, values: list[float], **changes: object) -> Run:
@@ -98,6 +99,15 @@ def test_hypervolume_in_two_and_three_objectives() -> None:
     assert hypervolume_trace(points, np.ones(3))[-1] == pytest.approx(
         reference.compute(values[is_non_dominated(values)])
     )
+
+
+def test_the_summary_says_where_we_are_not_first() -> None:
+    runs = [made("alebo", s, [0.5]) for s in range(3)] + [made("x", s, [v]) for s, v in enumerate([0.4, 0.4, 9.0])]
+    text = summary(Results(tuple(runs)), ["branin-100", "gramacy-100"])
+    assert "median worse by 0.1 than x" in text
+    assert "mean worse" not in text
+    assert "| gramacy-100 | 0 |  |  |  |  | not run |" in text
+    assert "first in both" in summary(Results((*runs[:3], *[made("x", s, [2.0]) for s in range(3)])), ["branin-100"])
 
 
 @pytest.fixture

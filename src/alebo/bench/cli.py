@@ -40,7 +40,10 @@ def run(
     names = [
         n.strip() for part in problem.split(",") for n in (PAPER if part.strip() == "paper" else [part]) if n.strip()
     ]
-    tasks = experiment.plan(names, labels(method), experiment.seeds(seeds), out, budget=budget)
+    refused: list[str] = []
+    tasks = experiment.plan(names, labels(method), experiment.seeds(seeds), out, budget=budget, refused=refused)
+    for sentence in refused:
+        typer.echo(f"left out: {sentence}", err=True)
     tally = experiment.run(tasks, jobs=jobs, retry_failed=retry_failed)
     typer.echo(f"{tally.made} runs made, {tally.failed} of them failed, {tally.skipped} were there already: {out}")
     if tally.failed:

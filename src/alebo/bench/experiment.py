@@ -22,7 +22,7 @@ from typing import Any
 from alebo import InputError
 
 from .labels import Label
-from .problems import Problem, problem
+from .problems import problem
 from .replication import FORMAT, KIND, environment
 
 
@@ -64,9 +64,19 @@ def seeds(text: str) -> list[int]:
 
 
 def plan(
-    problems: Sequence[str], methods: Sequence[Label], seeds: Sequence[int], out: Path, *, budget: int | None = None
+    problems: Sequence[str],
+    methods: Sequence[Label],
+    seeds: Sequence[int],
+    out: Path,
+    *,
+    budget: int | None = None,
+    refused: list[str] | None = None,
 ) -> list[Task]:
-    """Every run of the sweep, checked before the first starts: names, abilities, settings, the folder."""
+    """Every run of the sweep, checked before the first starts: names, abilities, settings, the folder.
+
+    A method that is not defined for a problem (constraints, several objectives) is an error; with a list `refused` the pair is
+    left out and the reason put there, so that one sweep can cover problems of different kinds.
+    """
     check_folder(out)
     if len(set(problems)) < len(problems):
         raise InputError(f"Each problem once; got {list(problems)}.")
@@ -76,20 +86,20 @@ def plan(
     for name in problems:
         made = problem(name)
         for label in methods:
-            label.make(made).check(made.space, made.goals)
+            method = label.make(made)
+            try:
+                method.check(made.space, made.goals)
+            except InputError as error:
+                if refused is None:
+                    raise
+                refused.append(f"{made.name}, {label.label}: {error}")
+                continue
             for seed in seeds:
                 path = out / made.name / label.label / f"{seed}.json"
                 tasks.append(Task(name, label.text, label.label, seed, budget or made.budget, path))
+    if refused and not tasks:
+        raise InputError(refused[0])
     return sorted(tasks, key=lambda t: t.seed)  # every method gets its first seeds first: a partial sweep is comparable
-
-
-def able(made: Problem, label: Label) -> str | None:
-    """None where the method is defined for the problem, otherwise the sentence that says why not."""
-    try:
-        label.make(made).check(made.space, made.goals)
-    except InputError as error:
-        return str(error)
-    return None
 
 
 def check_folder(out: Path) -> None:

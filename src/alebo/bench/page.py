@@ -1,6 +1,7 @@
 """Keeps docs/reproduction.md true: the parts between markers are rewritten from results, everything else is left alone.
 
-A part begins with `<!-- table: branin-100 -->` or `<!-- caption: fig5_traces -->` and ends with `<!-- end -->`.
+A part begins with `<!-- table: branin-100 -->` or `<!-- caption: fig5_traces -->`
+or `<!-- summary: alebo -->` and ends with `<!-- end -->`.
 """
 
 from __future__ import annotations
@@ -11,9 +12,10 @@ from pathlib import Path
 from alebo import AleboError, InputError
 
 from . import figures, tables
+from .problems import PAPER
 from .results import Results, load
 
-_PART = re.compile(r"<!-- (table|caption): (\S+?) -->\n.*?<!-- end -->", flags=re.DOTALL)
+_PART = re.compile(r"<!-- (table|caption|summary): (\S+?) -->\n.*?<!-- end -->", flags=re.DOTALL)
 
 
 def refresh(page: Path, folder: Path, pictures: Path) -> list[str]:
@@ -27,7 +29,10 @@ def refresh(page: Path, folder: Path, pictures: Path) -> list[str]:
     def part(match: re.Match[str]) -> str:
         kind, name = match[1], match[2]
         try:
-            body = _table(results, name) if kind == "table" else _caption(name, folder, pictures)
+            if kind == "summary":
+                body = tables.summary(results, PAPER, name)
+            else:
+                body = _table(results, name) if kind == "table" else _caption(name, folder, pictures)
         except AleboError as error:
             missing.append(f"{kind} {name}: {error}")
             body = "Not run yet."

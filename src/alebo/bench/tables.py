@@ -140,6 +140,40 @@ def markdown(results: Results, *, against: str | None = None) -> str:
     return "\n".join(out).rstrip() + "\n"
 
 
+def summary(results: Results, problems: Sequence[str], label: str = "alebo") -> str:
+    """Where one method stands among all that were run: first in mean and median or not, and by how much."""
+    head = ("problem", f"{label}: runs", "mean", "median", "best other by mean", "best other by median", "verdict")
+    rows = []
+    for problem in problems:
+        found = [line for line in lines(results, problem, draws=1) if line.runs] if problem in results.problems else []
+        mine = next((line for line in found if line.label == label), None)
+        # studies of one method's settings are not methods of their own
+        others = [x for x in found if x.label != label and "-dim" not in x.label and not x.label.startswith("ablation")]
+        if mine is None or not others:
+            rows.append([problem, "0" if mine is None else str(mine.runs), "", "", "", "", "not run"])
+            continue
+        sign = results.of(problem)[0].sign
+        mean = min(others, key=lambda x: sign * x.mean)
+        median = min(others, key=lambda x: sign * x.median)
+        gaps = [
+            f"{word} worse by {sign * (getattr(mine, word) - getattr(other, word)):.4g} than {other.label}"
+            for word, other in (("mean", mean), ("median", median))
+            if sign * (getattr(mine, word) - getattr(other, word)) > 0
+        ]
+        rows.append(
+            [
+                problem,
+                str(mine.runs),
+                f"{number(mine.mean)} ± {number(mine.se)}",
+                number(mine.median),
+                f"{mean.label} {number(mean.mean)} ± {number(mean.se)} ({mean.runs})",
+                f"{median.label} {number(median.median)} ({median.runs})",
+                "; ".join(gaps) or "first in both",
+            ]
+        )
+    return "\n".join(_markdown_table(head, rows))
+
+
 def csv_text(results: Results) -> str:
     """One line a problem and method, every number unrounded."""
     handle = io.StringIO()

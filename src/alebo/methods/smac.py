@@ -1,0 +1,214 @@
+"""SMAC: Bayesian optimization with a random forest, at home in mixed spaces; the `smac` library through its ask and tell."""
+
+from __future__ import annotations
+
+import logging
+import math
+import tempfile
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, ClassVar, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._errors import MissingPartError
+from .._seeds import derive
+from ..goals import Goals
+from ..history import History, State
+from ..space import Categorical, Float, Int, Space
+from ._method import Method, Suggestion, Supports
+from .turbo import Infeasible, check_count, check_infeasible, initial_points, told, without_constraints
+
+Array: TypeAlias = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class SMAC(Method):
+    """A forest of `trees` trained on all that was told; its expected improvement is sought by local and random search.
+
+    `initial` quasi-random points come first (None: ten a parameter, at most a quarter of the budget, as in the library).
+    `challengers` random points compete with `searches` local searches, which leave a plateau after `plateau` rounds (the
+    library's own settings, 10000, 10 and 10, take ten times as long). A failed evaluation is told as crashed; `infeasible="worst"` counts
+    infeasible points as the worst objective seen.
+    """
+
+    trees: int = 10
+    challengers: int = 2000
+    searches: int = 5
+    plateau: int = 2
+    initial: int | None = None
+    infeasible: Infeasible = "refuse"
+
+    name: ClassVar[str] = "smac"
+    title: ClassVar[str] = "SMAC"
+    citation: ClassVar[str] = "Lindauer et al. 2022, SMAC3: a versatile Bayesian optimization package"
+    supports: ClassVar[Supports] = Supports()
+
+    def __post_init__(self) -> None:
+        for name, least in (("trees", 2), ("challengers", 10), ("searches", 1), ("plateau", 1), ("initial", 1)):
+            check_count(name, getattr(self, name), least)
+        check_infeasible(self.infeasible)
+
+    def check(self, space: Space, goals: Goals) -> None:
+        super().check(space, without_constraints(goals) if self.infeasible == "worst" else goals)
+
+    def suggest(self, history: History, space: Space, goals: Goals, q: int, seed: int) -> Sequence[Suggestion]:
+        start, budget = len(history), history.budget or 200
+        size = max(1, min(10 * len(space), budget // 4)) if self.initial is None else self.initial
+        used = start - len(history.failed)
+        take = min(max(size - used, 0), q)
+        first = initial_points(space.dimension, start + take, derive(seed, "smac"))[start:]
+        out = [Suggestion(2.0 * u - 1.0) for u in first]
+        if len(out) < q:
+            values = told(history, goals)
+            out += [
+                Suggestion(x) for x in self._ask(history, values, out, space, q - len(out), derive(seed, "smac", start))
+            ]
+        return out
+
+    def _ask(
+        self, history: History, values: dict[int, float], young: list[Suggestion], space: Space, q: int, seed: int
+    ) -> list[Array]:
+        """A fresh instance of the library that is told the whole history, then asked."""
+        smac, facade = _library()
+        from smac.acquisition.function import EI
+        from smac.acquisition.maximizer import LocalAndSortedRandomSearch
+        from smac.model.random_forest.random_forest import RandomForest
+        from smac.runhistory import TrialInfo, TrialValue
+        from smac.runhistory.encoder import RunHistoryEncoder
+        from smac.runhistory.enumerations import StatusType
+
+        configspace = _configspace(space, seed % 2**31)
+        with tempfile.TemporaryDirectory() as folder, _quiet():
+            scenario = smac.Scenario(
+                configspace,
+                deterministic=True,
+                n_trials=10**6,
+                seed=seed % 2**31,
+                output_directory=folder,  # the library insists on one
+            )
+            forest = RandomForest(
+                configspace,
+                n_trees=self.trees,
+                ratio_features=1.0,
+                min_samples_split=2,
+                min_samples_leaf=1,
+                n_jobs=1,  # threads only wait for one another on trees this small
+                seed=scenario.seed,
+            )
+            search = LocalAndSortedRandomSearch(
+                configspace,
+                challengers=self.challengers,
+                local_search_iterations=self.searches,
+                n_steps_plateau_walk=self.plateau,
+                seed=scenario.seed,
+            )
+            # the facade's logarithm of the objective is for running times: here it may be negative, so none is taken
+            library = facade(
+                scenario,
+                model=forest,
+                acquisition_function=EI(),
+                acquisition_maximizer=search,
+                initial_design=facade.get_initial_design(scenario, n_configs=0),
+                intensifier=facade.get_intensifier(scenario, max_config_calls=1),
+                runhistory_encoder=RunHistoryEncoder(scenario),
+                config_selector=facade.get_config_selector(scenario, retrain_after=q),
+                logging_level=False,
+                overwrite=True,
+            )
+            worst = max(values.values(), default=0.0)
+            for t in history:
+                info = TrialInfo(_configuration(configspace, space, t.x, t.params), seed=0)
+                if t.state is State.PENDING:
+                    library.runhistory.add_running_trial(info)
+                    continue
+                status = StatusType.SUCCESS if t.state is State.COMPLETE else StatusType.CRASHED
+                library.tell(info, TrialValue(cost=values.get(t.number, worst), status=status), save=False)
+            for s in young:
+                config = _configuration(configspace, space, s.x, space.decode(s.x))
+                library.runhistory.add_running_trial(TrialInfo(config, seed=0))
+            return [_point(space, dict(library.ask().config)) for _ in range(q)]
+
+
+def _library() -> tuple[Any, Any]:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            import smac
+            from smac import HyperparameterOptimizationFacade as Facade
+    except ImportError:
+        raise MissingPartError(
+            'SMAC needs the library `smac`, which is not installed. Run: pip install "alebo[smac]"'
+        ) from None
+    return smac, Facade
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """The library's log lines and warnings are about a run of its own, which this is not."""
+    log = logging.getLogger("smac")
+    before = log.level
+    log.setLevel(logging.CRITICAL)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        log.setLevel(before)
+
+
+def _configspace(space: Space, seed: int) -> Any:
+    """The library's space: real parameters by their coordinate of the cube, whole numbers and categories as they are."""
+    import ConfigSpace as cs
+
+    made = cs.ConfigurationSpace(seed=seed)
+    for p in space.parameters:
+        if isinstance(p, Float):
+            made.add(cs.UniformFloatHyperparameter(p.name, -1.0, 1.0))
+        elif isinstance(p, Int):
+            made.add(cs.UniformIntegerHyperparameter(p.name, p.low, p.high, log=p.log))
+        elif isinstance(p, Categorical):
+            made.add(cs.CategoricalHyperparameter(p.name, list(range(len(p.choices)))))
+    return made
+
+
+def _configuration(configspace: Any, space: Space, x: Array, params: dict[str, Any]) -> Any:
+    import ConfigSpace as cs
+
+    values: dict[str, Any] = {}
+    at = 0
+    for p in space.parameters:
+        if isinstance(p, Float):
+            values[p.name], at = float(np.clip(x[at], -1.0, 1.0)), at + 1
+        elif isinstance(p, Int):
+            values[p.name], at = int(params[p.name]), at + 1
+        elif isinstance(p, Categorical):
+            encoded = space.encode(params)[at : at + len(p.choices)]
+            values[p.name], at = int(np.argmax(encoded)), at + len(p.choices)
+    return cs.Configuration(configspace, values=values)
+
+
+def _point(space: Space, values: dict[str, Any]) -> Array:
+    """The cube point of a configuration."""
+    x = np.empty(space.dimension)
+    at = 0
+    for p in space.parameters:
+        if isinstance(p, Float):
+            x[at], at = float(values[p.name]), at + 1
+        elif isinstance(p, Int):
+            low, high = (p.low - 0.5, p.high + 0.5)
+            v = int(values[p.name])
+            if p.log:
+                low, high = math.log(low), math.log(high)
+                centre = 0.5 * (math.log(v - 0.5) + math.log(v + 0.5))
+            else:
+                centre = float(v)
+            x[at], at = 2.0 * (centre - low) / (high - low) - 1.0, at + 1
+        elif isinstance(p, Categorical):
+            x[at : at + len(p.choices)] = -1.0
+            x[at + int(values[p.name])] = 1.0
+            at += len(p.choices)
+    return x

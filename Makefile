@@ -68,7 +68,7 @@ docs: $(READY)
 	$(BIN)/python scripts/readme_picture.py
 
 # After new packages were tried in .venv: write down exactly what was tested.
-constraints: $(READY)
+constraints:
 	@{ echo "# The versions we test with; made by \`make constraints\` from the .venv in which the tests passed."; \
 	   $(BIN)/python -m pip freeze --exclude-editable --disable-pip-version-check | grep -E '^[A-Za-z0-9_.-]+==' | sed -E 's/\+[a-z0-9.]+$$//'; \
 	 } > .constraints.new && mv .constraints.new constraints.txt && touch $(READY)

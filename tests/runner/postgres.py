@@ -74,3 +74,10 @@ def server() -> Iterator[str]:
             call(str(folder / "pg_ctl"), "-D", str(data), "-m", "immediate", "-w", "stop")
     finally:
         shutil.rmtree(home, ignore_errors=True)
+
+
+if __name__ == "__main__":  # python -m tests.runner.postgres COMMAND ... {url} ...: the command, with a server for it
+    import sys
+
+    with server() as address:
+        sys.exit(subprocess.run([part.replace("{url}", address) for part in sys.argv[1:]]).returncode)

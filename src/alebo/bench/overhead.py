@@ -1,0 +1,86 @@
+"""What a stored study costs beside the model and the evaluation: seconds a trial for storage and bookkeeping.
+
+    python -m alebo.bench.overhead                                 a journal file, D = 1000, 200 trials
+    python -m alebo.bench.overhead --url postgresql://me@host/db   PostgreSQL
+
+Wall-clock seconds of `claim` (without the method) and `tell`, for a method with ten embedded coordinates and a note of a
+hundred numbers.
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+import alebo
+from alebo.goals import Goals
+from alebo.history import History
+from alebo.methods import Sobol, Suggestion
+from alebo.space import Space
+
+CLOCK = {"method": 0.0}
+
+
+@dataclass(frozen=True)
+class Cheap(Sobol):
+    """Random points with coordinates and a note as ALEBO's; its own time is counted and taken off."""
+
+    def suggest(self, history: History, space: Space, goals: Goals, q: int, seed: int) -> Sequence[Suggestion]:
+        start = time.perf_counter()
+        rng = np.random.default_rng(len(history))
+        out = [
+            Suggestion(
+                rng.uniform(-1, 1, space.dimension), rng.uniform(-1, 1, 10), {"warm": rng.normal(size=100).tolist()}
+            )
+            for _ in range(q)
+        ]
+        CLOCK["method"] += time.perf_counter() - start
+        return out
+
+
+def measure(where: str | Path, D: int, trials: int, name: str) -> tuple[np.ndarray, np.ndarray]:
+    """Seconds of every claim (without the method) and of every tell."""
+    space = alebo.Space.from_bounds([(-1, 1)] * D)
+    study = alebo.Study.create(where, space, alebo.Minimize("loss"), method=Cheap(), budget=trials, name=name)
+    asks, tells = [], []
+    for _ in range(trials):
+        CLOCK["method"] = 0.0
+        start = time.perf_counter()
+        trial = study.claim(1)[0]
+        asks.append(time.perf_counter() - start - CLOCK["method"])
+        start = time.perf_counter()
+        study.tell(trial.number, float(trial.x @ trial.x))
+        tells.append(time.perf_counter() - start)
+    study.close()
+    return np.array(asks), np.array(tells)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--url", help="PostgreSQL; without it a journal file in a temporary folder")
+    parser.add_argument("--params", type=int, default=1000)
+    parser.add_argument("--trials", type=int, default=200)
+    asked = parser.parse_args()
+    import optuna
+
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    with tempfile.TemporaryDirectory() as folder:
+        where = asked.url or Path(folder) / "study.log"
+        asks, tells = measure(where, asked.params, asked.trials, f"overhead-{time.time_ns()}")
+        size = "" if asked.url else f", {Path(where).stat().st_size / asked.trials / 1e3:.0f} kB a trial"
+    both = asks + tells
+    print(
+        f"{'PostgreSQL' if asked.url else 'journal file'}, D={asked.params}, {asked.trials} trials: "
+        f"{both.mean():.4f} s a trial (ask {asks.mean():.4f}, tell {tells.mean():.4f}; "
+        f"last ten {both[-10:].mean():.4f}, worst {both.max():.4f}){size}"
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -55,7 +55,7 @@ def test_chances_are_those_of_the_paper():
     assert module.probability(200, 6, 12) < module.probability(150, 6, 12) < module.probability(100, 6, 12)
 
 
-@pytest.mark.parametrize("cell", [(75, 4, 9), (300, 6, 13), (35, 5, 22), (15, 3, 6)])
+@pytest.mark.parametrize("cell", [(75, 4, 9), (300, 6, 13), (35, 5, 22), (15, 3, 6), (30, 8, 12)])
 def test_interpolation_is_close_to_a_computation(cell):
     D, active, dim = cell
     p = alebo.containment_probability("hypersphere", D=D, active=active, dim=dim, samples=600, seed=3)

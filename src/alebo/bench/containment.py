@@ -136,9 +136,9 @@ def speed(D: int, draws: int, *, active: int = 6, dim: int = 12, seed: int = 0) 
     }
 
 
-# --- the table behind the advice
+# --- the table behind the advice: draws per cell for each D
 
-TABLE_D = {20: 1000, 50: 1000, 100: 1000, 200: 1000, 500: 500, 1000: 500, 2000: 300, 5000: 200}  # D: draws per cell
+TABLE_D = {12: 500, 20: 1000, 30: 500, 50: 1000, 70: 500, 100: 1000, 200: 1000, 500: 500, 1000: 500, 2000: 300, 5000: 200}
 TABLE_ACTIVE = range(1, 13)
 TABLE_DIM = (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 14, 16, 18, 20, 25, 30)
 

@@ -25,7 +25,6 @@ from .containment import _whole, containment_probability
 _SPREAD = (2, 4, 6, 8, 10)  # numbers of active variables shown when nobody knows theirs
 _ENOUGH = 0.95  # a chance beyond which more dimensions only cost
 _LIVE_DRAWS = 100
-_CERTAIN = 14.0  # a logit: one minus a millionth
 
 
 @dataclass(frozen=True)
@@ -252,18 +251,17 @@ def probability(D: int, active: int, dim: int) -> float | None:
         return None
     if dim >= D:
         return 1.0
-    sizes, actives, dims, logit = _table()
+    sizes, actives, dims, known = _table()
     if sizes[-1] < D or active > actives[-1] or dim > dims[-1]:
         return containment_probability("hypersphere", D=D, active=active, dim=dim, samples=_LIVE_DRAWS).value
-    known = [d for d in _around(dims, dim) if d >= active]
-    at_dim = [_at(logit, sizes, D, active, d) for d in known]
-    return float(1.0 / (1.0 + np.exp(-np.interp(dim, known, at_dim))))
+    near = [d for d in _around(dims, dim) if d >= active]
+    return float(np.interp(dim, near, [_at(known, sizes, D, active, d) for d in near]))
 
 
-def _at(logit: dict[tuple[int, int, int], float], sizes: list[int], D: int, active: int, dim: int) -> float:
-    """The logit at a tabulated dim: linear in log D, from D = dim upwards, where the embedding is everything."""
-    nodes = [(dim, _CERTAIN)] + [(size, logit[size, active, dim]) for size in sizes if (size, active, dim) in logit]
-    return float(np.interp(np.log(D), np.log([size for size, _ in nodes]), [value for _, value in nodes]))
+def _at(known: dict[tuple[int, int, int], float], sizes: list[int], D: int, active: int, dim: int) -> float:
+    """The chance at a tabulated dim: linear in log D, from D = dim upwards, where the embedding is everything."""
+    nodes = {dim: 1.0} | {size: known[size, active, dim] for size in sizes if (size, active, dim) in known}
+    return float(np.interp(np.log(D), np.log(list(nodes)), list(nodes.values())))
 
 
 def _around(grid: list[int], value: int) -> list[int]:
@@ -276,8 +274,9 @@ def _around(grid: list[int], value: int) -> list[int]:
 
 @cache
 def _table() -> tuple[list[int], list[int], list[int], dict[tuple[int, int, int], float]]:
-    """Tabulated D, active, dim, and the logit of each cell (half a hit added to both sides: none is infinite)."""
+    """Tabulated D, active and dim, and the chance of each cell."""
     shipped = json.loads((files("alebo") / "data" / "containment.json").read_text())
     draws = {int(D): int(n) for D, n in shipped["samples"].items()}
-    logit = {(D, a, dim): float(np.log((hits + 0.5) / (draws[D] - hits + 0.5))) for D, a, dim, hits in shipped["hits"]}
-    return (*(sorted({key[i] for key in logit}) for i in range(3)), logit)  # type: ignore[return-value]
+    known = {(D, a, dim): hits / draws[D] for D, a, dim, hits in shipped["hits"]}
+    sizes, actives, dims = (sorted({key[i] for key in known}) for i in range(3))
+    return sizes, actives, dims, known

@@ -60,6 +60,7 @@ class Journal(JournalFileBackend):
 
     def __init__(self, path: Path, claims: FileClaims) -> None:
         self.path = path
+        self._more_to_come = False
         self.guard = _Lock(str(path), claims)
         with self.guard.held():
             if path.exists():
@@ -67,6 +68,15 @@ class Journal(JournalFileBackend):
             else:
                 path.touch()
         super().__init__(str(path))
+
+    @contextmanager
+    def more_to_come(self) -> Iterator[None]:
+        """Inside, records are written but not yet forced to the disk: the last one, outside, does it for all."""
+        self._more_to_come = True
+        try:
+            yield
+        finally:
+            self._more_to_come = False
 
     def append_logs(self, logs: list[dict[str, Any]]) -> None:
         """Write these records, or raise and leave the file as it was."""
@@ -79,7 +89,8 @@ class Journal(JournalFileBackend):
                     view = memoryview(data)
                     while view:
                         view = view[file.write(view) :]
-                    os.fsync(file.fileno())
+                    if not self._more_to_come:
+                        os.fsync(file.fileno())
                 except BaseException:
                     file.truncate(end)
                     raise

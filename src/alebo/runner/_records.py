@@ -22,6 +22,11 @@ FORMAT = 1
 SHOWN = 32  # without an embedding, so many parameters are still shown one by one in Optuna's dashboard
 
 
+def record_of(trial: Trial) -> dict[str, Any]:
+    """A trial as plain data, as it will be after it was written and read."""
+    return {**trial.to_dict(), "note": plain(trial.note)}
+
+
 def plain(data: dict[str, Any]) -> dict[str, Any]:
     """What it will be after it was written and read: the run that goes on and the one that resumes see the same."""
     try:
@@ -107,7 +112,9 @@ def trial_of(frozen: FrozenTrial, space: Space, goals: Goals) -> Trial:
 
     attrs = frozen.user_attrs
     if "told" in attrs:
-        return replace(Trial.from_dict(attrs["told"]), number=frozen.number)
+        told = attrs["told"]
+        params = told["params"] if "params" in told else space.decode(told["x"])
+        return Trial.from_dict({**told, "params": params, "number": frozen.number})
     if "trial" not in attrs or "params" not in attrs:
         return Trial(
             frozen.number,

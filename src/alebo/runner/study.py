@@ -8,6 +8,7 @@ import secrets
 import socket
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -17,7 +18,7 @@ from ..history import History, State, Trial
 from ..methods import Method, default_method
 from ..optimizer import Optimizer
 from ..space import Space
-from ._records import FORMAT, compare, constraints_of, meta_of, plain, shown, trial_of
+from ._records import FORMAT, compare, constraints_of, meta_of, record_of, shown, trial_of
 from ._storage import connect, is_url, redact
 
 if TYPE_CHECKING:
@@ -274,27 +275,21 @@ class Study:
     # ---------------------------------------
 
     def _write_new(self, trial: Trial, *, owner: str | None) -> Trial:
+        """Create it in one piece; a point that comes with its outcome is told in a second step, as all are."""
         from optuna.trial import TrialState, create_trial
 
-        record = plain(trial.to_dict())
+        record = record_of(replace(trial, state=State.PENDING, outcomes={}))
         coordinates, distributions = shown(trial, self.space)
         attrs: dict[str, Any] = {"params": record.pop("params"), "trial": record}
-        if trial.state is State.PENDING:
-            attrs["owner"] = {"worker": owner, "at": time.time(), "attempt": 1}
-        values = None
-        if trial.complete:
-            attrs["outcomes"] = record["outcomes"]
-            values = [trial.outcomes[g.outcome].mean for g in self.goals.objectives]
+        attrs["owner"] = {"worker": owner, "at": time.time(), "attempt": 1}
         template = create_trial(
-            state=TrialState.COMPLETE if trial.complete else TrialState.RUNNING,
-            values=values,
-            params=coordinates,
-            distributions=distributions,
-            user_attrs=attrs,
-            constraints=constraints_of(trial, self.goals) if trial.complete else None,
+            state=TrialState.RUNNING, params=coordinates, distributions=distributions, user_attrs=attrs
         )
         number = self._storage.get_trial_number_from_id(self._storage.create_new_trial(self._id, template))
-        return trial if number == trial.number else replace(trial, number=number)
+        trial = trial if number == trial.number else replace(trial, number=number)
+        if trial.complete:
+            self._write_told(trial)
+        return trial
 
     def _trial_id(self, number: int) -> int:
         return self._storage.get_trial_id_from_study_id_trial_number(self._id, number)
@@ -303,12 +298,15 @@ class Study:
         from optuna.trial import TrialState
 
         which = self._trial_id(trial.number)
-        record = plain(trial.to_dict())
-        if self._copies:
-            self._storage.set_trial_user_attr(which, "told", record)
-        self._storage.set_trial_user_attr(which, "outcomes", record["outcomes"])
-        for key, value in constraints_of(trial, self.goals).items():
-            self._storage.set_trial_system_attr(which, f"constraints:{key}", value)
+        record = record_of(trial)
+        with self._unhurried():
+            if self._copies:
+                # what `decode` gives again is left out; a point from elsewhere may not be exactly on the grid of decode
+                copy = {k: v for k, v in record.items() if k != "params" or not trial.asked}
+                self._storage.set_trial_user_attr(which, "told", copy)
+            self._storage.set_trial_user_attr(which, "outcomes", record["outcomes"])
+            for key, value in constraints_of(trial, self.goals).items():
+                self._storage.set_trial_system_attr(which, f"constraints:{key}", value)
         values = [trial.outcomes[g.outcome].mean for g in self.goals.objectives]
         self._storage.set_trial_state_values(which, TrialState.COMPLETE, values)
 
@@ -316,8 +314,14 @@ class Study:
         from optuna.trial import TrialState
 
         which = self._trial_id(trial.number)
-        self._storage.set_trial_user_attr(which, "reason", trial.reason or "given up")
+        with self._unhurried():
+            self._storage.set_trial_user_attr(which, "reason", trial.reason or "given up")
         self._storage.set_trial_state_values(which, TrialState.FAIL)
+
+    def _unhurried(self) -> AbstractContextManager[None]:
+        """Records that may wait for the one after them before they are forced to the disk."""
+        backend = getattr(self._storage, "_backend", None)
+        return backend.more_to_come() if self._copies and backend is not None else nullcontext()
 
     def _patiently(self, write: Callable[[], T]) -> T:
         """Write, and while a database is away, try again: an outcome may have cost a week."""

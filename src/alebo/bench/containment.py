@@ -82,6 +82,12 @@ def check_report(rows: list[Compared]) -> str:
         f"Of {inside.sum()} cells with a published probability of 0.02 to 0.98: mean z {z[inside].mean():.2f}, "
         f"standard deviation of z {z[inside].std(ddof=1):.2f}, largest |z| {np.abs(z[inside]).max():.2f}.",
     ]
+    closed = [(row.published - e) / math.sqrt(e * (1 - e) / 1000) for row in rows if (e := row.ours.exact) and e < 1.0]
+    if closed:
+        lines.append(
+            f"{len(closed)} cells have a closed form: the published values are at most {np.abs(closed).max():.2f} of their "
+            "standard errors away from it."
+        )
     return "\n".join(lines)
 
 
@@ -138,7 +144,19 @@ def speed(D: int, draws: int, *, active: int = 6, dim: int = 12, seed: int = 0) 
 
 # --- the table behind the advice: draws per cell for each D
 
-TABLE_D = {12: 500, 20: 1000, 30: 500, 50: 1000, 70: 500, 100: 1000, 200: 1000, 500: 500, 1000: 500, 2000: 300, 5000: 200}
+TABLE_D = {
+    12: 500,
+    20: 1000,
+    30: 500,
+    50: 1000,
+    70: 500,
+    100: 1000,
+    200: 1000,
+    500: 500,
+    1000: 500,
+    2000: 300,
+    5000: 150,
+}
 TABLE_ACTIVE = range(1, 13)
 TABLE_DIM = (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 14, 16, 18, 20, 25, 30)
 

@@ -140,8 +140,8 @@ def advise(
 ) -> Advice:
     """Which dimension to give an embedding of D parameters, for a budget of evaluations.
 
-    `active` is the number of variables that matter, or several to consider, where something is known of it. Up to
-    5000 parameters the answer comes from a shipped table; beyond, it is computed, which takes up to minutes (`progress`
+    `active` is the number of variables that matter, or several to consider, where something is known of it. Common
+    sizes are answered from a shipped table; beyond it, chances are computed, which takes up to minutes (`progress`
     is called with the rows done and in all).
 
     >>> import alebo
@@ -178,11 +178,7 @@ def advise(
         Row(dim, {a: chance(a, dim) for a in numbers}, parameters(dim), parameters(dim) / budget)
         for dim in sorted(shown)
     )
-    source = (
-        f"Chances from {_LIVE_DRAWS} draws a cell made now."
-        if live
-        else "Chances from the shipped table of 200 to 1000 draws a cell."
-    )
+    source = f"Chances from {_LIVE_DRAWS if live else _draws()} draws a cell{' made now' if live else ''}."
     reason = _reason(D, budget, numbers, given, supported, choice, {a: chance(a, choice) for a in numbers})
     return Advice(D, budget, numbers, rows, supported, choice, reason, source)
 
@@ -239,7 +235,7 @@ def _reason(
 def _percent(p: float | None) -> str:
     if p is None:
         return "-"
-    return "<1 %" if p < 0.005 else ">99 %" if p > 0.995 else f"{100 * p:.0f} %"
+    return "<1 %" if p < 0.005 else ">99 %" if p >= 0.995 else f"{100 * p:.0f} %"
 
 
 # --- probabilities from the shipped table
@@ -273,10 +269,21 @@ def _around(grid: list[int], value: int) -> list[int]:
 
 
 @cache
+def _shipped() -> dict[str, Any]:
+    shipped: dict[str, Any] = json.loads((files("alebo") / "data" / "containment.json").read_text())
+    return shipped
+
+
+def _draws() -> str:
+    """How many draws stand behind a cell of the table."""
+    draws = _shipped()["samples"].values()
+    return f"{min(draws)} to {max(draws)}"
+
+
+@cache
 def _table() -> tuple[list[int], list[int], list[int], dict[tuple[int, int, int], float]]:
     """Tabulated D, active and dim, and the chance of each cell."""
-    shipped = json.loads((files("alebo") / "data" / "containment.json").read_text())
-    draws = {int(D): int(n) for D, n in shipped["samples"].items()}
-    known = {(D, a, dim): hits / draws[D] for D, a, dim, hits in shipped["hits"]}
+    draws = _shipped()["samples"]
+    known = {(D, a, dim): hits / draws[str(D)] for D, a, dim, hits in _shipped()["hits"]}
     sizes, actives, dims = (sorted({key[i] for key in known}) for i in range(3))
     return sizes, actives, dims, known

@@ -125,7 +125,7 @@ def sparkline(values: Sequence[float], width: int = 30, bars: str = BARS) -> str
 
     def level(v: float) -> float:
         t = (v - low) / span
-        return t**0.4 if known[-1] == low else 1.0 - (1.0 - t) ** 0.4 if known[-1] == high else t
+        return t**0.3 if known[-1] == low else 1.0 - (1.0 - t) ** 0.3 if known[-1] == high else t
 
     out = ""
     for v in values:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, TypeAlias
 
@@ -31,11 +33,18 @@ def main(argv: list[str] | None = None) -> None:
             print_json({"error": str(error), "type": type(error).__name__})
         say(err(), f"Error: {error}", "red")
         sys.exit(2 if isinstance(error, InputError) else 1)
-    except KeyboardInterrupt as stop:
-        say(err(), str(stop) or "Stopped. The same command goes on from here.")
-        sys.exit(130)
     except BrokenPipeError:
         sys.exit(1)
+
+
+@contextmanager
+def _stoppable(words: str) -> Iterator[None]:
+    """Ctrl-C ends a command with a sentence (the runner's own where it has one), not with a traceback."""
+    try:
+        yield
+    except KeyboardInterrupt as stop:
+        say(err(), str(stop) or words)
+        raise typer.Exit(130) from None
 
 
 def _version(show: bool) -> None:
@@ -68,7 +77,8 @@ def demo(
     """Watch it work: an optimization with live progress, a picture, and what to try next."""
     from .demo import demo as run
 
-    run(problem, budget=budget, seed=seed, folder=folder, as_json=json_)
+    with _stoppable("Stopped. A demo keeps nothing: it starts anew."):
+        run(problem, budget=budget, seed=seed, folder=folder, as_json=json_)
 
 
 @app.command()
@@ -140,7 +150,8 @@ def run(
     """Optimize what study.toml describes; after an interruption the same command goes on."""
     from .run import run as go
 
-    go(study, budget=budget, workers=workers, log=log, as_json=json_)
+    with _stoppable("Stopped. The same command goes on from here."):
+        go(study, budget=budget, workers=workers, log=log, as_json=json_)
 
 
 @app.command()

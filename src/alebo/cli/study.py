@@ -28,12 +28,18 @@ def open_study(where: str, *, create: bool, kind: type[Study] | None = None) -> 
 
     cls: type[Study] = runner.Study if kind is None else kind
     if not where.endswith(".toml"):
-        if "://" not in where and not Path(where).exists():
+        place, _, name = where.partition("#")  # a database may hold several studies: address#name
+        if "://" not in place and not Path(place).exists():
             raise StudyError(
-                f"A study must exist; there is no {where}. Begin with: alebo new, then alebo run study.toml."
+                f"A study must exist; there is no {place}. Begin with: alebo new, then alebo run study.toml."
             )
         _quiet()
-        return cls.open(where), None
+        try:
+            return cls.open(place, name=name or Path(place).stem), None
+        except StudyError:
+            if name:
+                raise
+            return cls.open(place), None
     from ..studyfile import load
 
     file = load(where)

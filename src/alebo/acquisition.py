@@ -102,7 +102,7 @@ def propose(
     seed: int,
     *,
     around: Array | None = None,
-    raw: int = 512,
+    raw: int = 256,
     starts: int = 8,
     fixed: Callable[[Array], Array] | None = None,
 ) -> tuple[Array, float]:
@@ -117,7 +117,7 @@ def candidates(
     seed: int,
     *,
     around: Array | None = None,
-    raw: int = 512,
+    raw: int = 256,
     starts: int = 8,
 ) -> tuple[Array, Array]:
     """Local maxima of the acquisition inside the polytope, the best first.  -> k x d, k

@@ -50,11 +50,13 @@ class ALEBO(Method):
     infer_noise: bool = True
     warm: bool = True
     cold: int = 3
-    start: int = 4  # growing: first dimension,
+    start: int | None = None  # growing: first dimension; None: by the budget,
     step: int = 2  # directions added at a time,
     most: int = 20  # largest dimension,
     threshold: float = -7.0  # log-EI, in standard deviations of the outcomes, below which the subspace is exhausted,
-    patience: int = 6  # evaluations between two growths
+    patience: int = 5  # evaluations between two growths, and without improvement before the threshold is relaxed
+    pace: float = 0.2  # over this share of the budget
+    widen: float = 30.0  # how much more the metric is doubted when no improvement is left to expect anywhere
 
     name: ClassVar[str] = "alebo"
     title: ClassVar[str] = "ALEBO"
@@ -67,7 +69,9 @@ class ALEBO(Method):
 
     def __post_init__(self) -> None:
         if self.dim is not None and (not isinstance(self.dim, int) or self.dim < 1):
-            raise InputError(f"`dim >= 1` must hold, a whole number; got {self.dim!r}. Leave it out and the embedding grows by itself.")
+            raise InputError(
+                f"`dim >= 1` must hold, a whole number; got {self.dim!r}. Leave it out and the embedding grows by itself."
+            )
         if self.kind not in KINDS:
             raise InputError(f"`kind` is one of {sorted(KINDS)}; got {self.kind!r}.")
         if self.initial is not None and self.initial < 1:
@@ -105,17 +109,25 @@ class ALEBO(Method):
         out: list[Suggestion] = []
         asked = sum(t.asked for t in history)
         seen = bool(self.training(history, embedding, space)[0]) or bool(history.complete and goals.single)
-        while len(out) < q and (asked + len(out) < self._initial(space) or not seen):
+        while len(out) < q and (asked + len(out) < self._initial(history, space) or not seen):
             out.append(self._initial_point(history, embedding, space, asked + len(out), seed))  # line 2
         if len(out) < q:
             waiting = [s.y for s in out if s.y is not None]
             out += self._model_points(history, embedding, space, goals, q - len(out), seed, waiting)
         return out
 
-    def _initial(self, space: Space) -> int:
+    def _initial(self, history: History, space: Space) -> int:
         if self.initial is not None:
             return self.initial
-        return 10 if self.dim is not None else 2 * min(self.start, space.dimension)
+        return 10 if self.dim is not None else 6 + self._start(history, space) // 2
+
+    def _start(self, history: History, space: Space) -> int:
+        """The first dimension of a growing embedding: 4 for 50 evaluations, one more for every 20, 15 at most.
+
+        A larger space learns more slowly and reaches better points; 100 evaluations are taken where no budget is known.
+        """
+        dim = min(int(1.5 + (history.budget or 100) / 20.0), 15) if self.start is None else self.start
+        return max(2, min(dim, self.most, space.dimension)) if space.dimension > 1 else 1
 
     def _initial_point(
         self, history: History, embedding: Embedding, space: Space, number: int, seed: int
@@ -125,7 +137,7 @@ class ALEBO(Method):
         if number == 0 and self.centre:
             y = domain.centre
         else:
-            y = domain.sample(max(self._initial(space), number + 1), derive(seed, "initial"))[number]
+            y = domain.sample(max(self._initial(history, space), number + 1), derive(seed, "initial"))[number]
         return Suggestion(embedding.up(y), y, {"dim": embedding.dim, "events": events})
 
     def _model_points(
@@ -145,6 +157,10 @@ class ALEBO(Method):
                 surrogate = self.surrogate(history, embedding, space, goals, seed)
                 pending = [_padded(y, embedding.dim) for y in pending]
                 found = self._propose(surrogate, embedding, space, history, pending, derive(seed, "grown", number))
+            elif self.widen > 1.0 and found[1] < self.threshold and goals.single:
+                # nothing left to expect from the metric as fitted: doubt it, and look where it may be wrong
+                doubting = self.surrogate(history, embedding, space, goals, seed, widen=self.widen)
+                found = self._propose(doubting, embedding, space, history, pending, derive(seed, "doubt", number))
             y, value = found
             note: dict[str, Any] = {"dim": embedding.dim, "events": events, "log_ei": round(value, 6)}
             if not out:
@@ -178,7 +194,7 @@ class ALEBO(Method):
     def embedding(self, history: History, space: Space, seed: int) -> Embedding:
         """The present embedding, rebuilt from the seed and the events that the last trial's note carries."""
         D = space.dimension
-        dim = min(self.start, D) if self.dim is None else self.dim
+        dim = self._start(history, space) if self.dim is None else self.dim
         embedding = KINDS[self.kind](D, dim, derive(seed, "embedding")).orthonormal()
         rows, bounds = space.rows()
         if len(bounds) and embedding.domain.intersect(rows @ embedding.A, bounds - rows @ embedding.x0).empty:
@@ -212,12 +228,14 @@ class ALEBO(Method):
             Y.append(y)
         return trials, np.array(Y).reshape(len(Y), embedding.dim)
 
-    def surrogate(self, history: History, embedding: Embedding, space: Space, goals: Goals, seed: int) -> Surrogate:
+    def surrogate(
+        self, history: History, embedding: Embedding, space: Space, goals: Goals, seed: int, *, widen: float = 1.0
+    ) -> Surrogate:
         """The models of every outcome at the present history."""
         trials, Y = self.training(history, embedding, space)
-        n, p = len(trials), embedding.dim * (embedding.dim + 1) / 2
+        n = len(trials)
         if self.inflation is None:
-            inflation = 1.0 + 100.0 * p / n
+            inflation = math.sqrt(n)
         else:
             inflation = float(n) if self.inflation < 0 else self.inflation
         warm = _last_note(history, "theta") if self.warm else None
@@ -232,7 +250,7 @@ class ALEBO(Method):
             warm=warm or {},
             cold=self.cold if often else 0,
             iterations=100 if n <= 500 else max(10, int(100 * (500 / n) ** 2)),
-            inflation=inflation,
+            inflation=inflation * widen,
             infer_noise=self.infer_noise,
             seed=derive(seed, "fit", len(history)),
         )
@@ -277,11 +295,27 @@ class ALEBO(Method):
         if self.dim is not None or embedding.dim >= min(self.most, space.dimension):
             return None
         since = len(history) - (events[-1][-1] if events else 0)
-        if log_ei > self.threshold or since < self.patience:
+        if since < self.patience or log_ei > self._exhausted_below(surrogate, since, history.budget):
             return None
         k = min(self.step, space.dimension - embedding.dim)
         event = ["grow", k, len(history)]
         return _apply(embedding, event, len(events), history, seed), [*events, event]
+
+    def _exhausted_below(self, surrogate: Surrogate, since: int, budget: int | None) -> float:
+        """The log-EI below which the subspace counts as exhausted.
+
+        An improvement that drowns in the noise is none, so noise raises it. And a model that keeps promising while nothing
+        comes is not to be believed: after `patience` evaluations without improvement it rises, over a share `pace` of the
+        budget, to an improvement of about a seventh of a standard deviation.
+        """
+        noise = math.log(max(float(surrogate.objectives[0].noise.median()), 1e-300)) / 2.0
+        floor = max(self.threshold, noise - 2.0)
+        best = np.minimum.accumulate(np.where(surrogate.feasible, surrogate.values[:, 0], np.inf))
+        spread = float(np.std(surrogate.values[:, 0])) or 1.0
+        stalled = int(np.sum(best <= best[-1] + 1e-3 * spread)) - 1 if np.isfinite(best[-1]) else len(best)
+        share = max(self.pace * (budget or 100), 1.0)
+        relaxed = min(max((min(stalled, since) - self.patience) / share, 0.0), 1.0)
+        return floor + relaxed * max(-2.0 - floor, 0.0)
 
     def _pass_through_best(
         self, history: History, embedding: Embedding, space: Space, goals: Goals, events: list[list[Any]], seed: int

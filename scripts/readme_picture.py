@@ -53,7 +53,8 @@ def draw(path: Path) -> None:
         ylabel="Branin's value",
         title="One run (seed 0); orange: the embedding grows",
     )
-    left.legend(frameon=False, fontsize=8, loc="lower left")
+    left.set_ylim(bottom=0.12)
+    left.legend(frameon=False, fontsize=8, loc="lower left", ncols=3)
 
     for results, colour, label in ((chance, CHANCE, "Sobol"), (ours, OURS, "alebo")):
         for i, r in enumerate(results):

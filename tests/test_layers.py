@@ -40,6 +40,7 @@ SIBLINGS = {
     ("runner", "integrations"),
     ("report", "plots"),
     ("report", "diagnostics"),
+    ("report", "progress"),
     ("plots", "diagnostics"),
     ("studyfile", "evaluator"),
 }

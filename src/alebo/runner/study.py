@@ -176,10 +176,11 @@ class Study:
         """Everything asked and told so far, by whomever."""
         return History(tuple(self._read(t) for t in self._frozen()), self.budget)
 
-    def optimizer(self) -> Optimizer:
+    def optimizer(self, _frozen: list[FrozenTrial] | None = None) -> Optimizer:
         """An Optimizer with the stored history. Tell the study, not it: what it is told is not written."""
         opt = Optimizer(self.space, self.goals, method=self.method, seed=self.seed)
-        opt.history = self.history
+        frozen = self._frozen() if _frozen is None else _frozen
+        opt.history = History(tuple(self._read(t) for t in frozen), self.budget)
         return opt
 
     def best(self) -> Trial:
@@ -225,8 +226,11 @@ class Study:
             self._claims.live(self.worker)
             self._living = True
         with self._claims.asking():
-            taken = self._take_over(q, stale_after)
-            opt = self.optimizer()
+            frozen = self._frozen()
+            taken, given_up = self._take_over(frozen, q, stale_after)
+            if given_up:
+                frozen = self._frozen()
+            opt = self.optimizer(frozen)
             more = q - len(taken)
             if opt.budget is not None:
                 more = min(more, opt.budget - opt.asked)
@@ -352,9 +356,10 @@ class Study:
                 time.sleep(pause)
                 pause = min(10.0, 2 * pause)
 
-    def _take_over(self, q: int, stale_after: float | None) -> list[Trial]:
+    def _take_over(self, all_trials: list[FrozenTrial], q: int, stale_after: float | None) -> tuple[list[Trial], int]:
         taken: list[Trial] = []
-        for frozen in self._frozen():
+        given_up = 0
+        for frozen in all_trials:
             if len(taken) == q:
                 break
             owner = frozen.user_attrs.get("owner")
@@ -367,12 +372,13 @@ class Study:
                 continue
             if int(owner["attempt"]) >= ATTEMPTS:
                 self._write_failed(replace(trial, reason=f"its worker died or left it {owner['attempt']} times"))
+                given_up += 1
                 continue
             log.info("Trial %d is taken over from %s.", trial.number, owner["worker"])
             again = {"worker": self.worker, "at": time.time(), "attempt": int(owner["attempt"]) + 1}
             self._storage.set_trial_user_attr(frozen._trial_id, "owner", again)
             taken.append(trial)
-        return taken
+        return taken, given_up
 
     def _mend(self) -> None:
         """Finish what a killed process had half told."""

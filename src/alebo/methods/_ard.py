@@ -40,7 +40,7 @@ class Priors:
 
 def fit(X: Array, y: Array, priors: Priors, *, variance: Array | None = None, iterations: int = 100) -> GP:
     """The process of highest posterior density; `variance` holds noise variances that are known.  n x D, n"""
-    shift, deviation = float(np.mean(y)), float(np.std(y))
+    shift, deviation = float(np.mean(y)), float(np.std(y, ddof=1)) if len(y) > 1 else 0.0
     spread = deviation if deviation > 1e-12 * max(1.0, abs(shift)) else 1.0
     Xt, z = torch.as_tensor(X, dtype=torch.double), torch.as_tensor((y - shift) / spread, dtype=torch.double)
     known = None if variance is None else torch.as_tensor(np.maximum(variance / spread**2, 1e-6))

@@ -61,10 +61,7 @@ class Surrogate:
         out: list[dict[str, Outcome]] = [{} for _ in range(len(self.Y))]
 
         def add(name: str, model: MahalanobisGP, back: Callable[[float], float]) -> None:
-            posterior = model.posterior(self.Y.unsqueeze(-2))
-            for i, (mean, variance) in enumerate(
-                zip(posterior.mean.flatten(), posterior.variance.flatten(), strict=True)
-            ):
+            for i, (mean, variance) in enumerate(zip(*model.moments(self.Y.unsqueeze(-2)), strict=True)):
                 out[i][name] = Outcome(back(float(mean)), float(variance) ** 0.5)
 
         for c, model in zip(self.goals.constraints, self.constraints, strict=True):

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import torch
 from botorch.acquisition.objective import PosteriorTransform
-from botorch.models.model import Model
+from botorch.models.model import FantasizeMixin, Model
 from botorch.posteriors import GPyTorchPosterior
 from gpytorch.distributions import MultivariateNormal
 from torch import Tensor
@@ -67,7 +67,7 @@ class Conditioned:
         return Z, self.mean.unsqueeze(-1) + (k @ self.alpha.unsqueeze(-1)).squeeze(-1), k @ self.Linv.mT
 
 
-class MahalanobisGP(Model):
+class MahalanobisGP(Model, FantasizeMixin):  # type: ignore[misc]
     """A posterior over one outcome in the embedding, averaged over m samples of the metric by moment matching (paper, S2).
 
     Fitted and frozen: build it with `fit_gp`. It accepts points `... x q x d` like any BoTorch model, and any BoTorch
@@ -115,6 +115,12 @@ class MahalanobisGP(Model):
     def subset_output(self, idcs: list[int]) -> MahalanobisGP:
         return self
 
+    def moments(self, X: Tensor) -> tuple[Tensor, Tensor]:
+        """Mean and variance at single points, in the user's units at any scale.  ... x 1 x d -> ..., ..."""
+        means, variances = self.data.components(X)
+        variance = variances.mean(-2) + means.var(-2, unbiased=False)
+        return self.shift + self.scale * means.mean(-2).squeeze(-1), self.scale**2 * variance.squeeze(-1)
+
     def posterior(
         self,
         X: Tensor,
@@ -159,6 +165,16 @@ class MahalanobisGP(Model):
             self.shift,
             self.scale,
         )
+
+    @property
+    def likelihood(self) -> Any:
+        """What BoTorch's fantasies add to draws: noise as large as that of the least noisy observation."""
+        from gpytorch.likelihoods import GaussianLikelihood
+        from gpytorch.constraints import GreaterThan
+
+        made = GaussianLikelihood(noise_constraint=GreaterThan(1e-12))
+        made.noise = max(float(self.noise.min()) * self.scale**2, 1e-10)
+        return made.double()
 
     def draw(self, Y: Tensor, rng: np.random.Generator) -> Conditioned:
         """For each metric one joint draw of the noiseless outcome at Y, and the GP conditioned on it.  Y: k x d"""

@@ -1,0 +1,166 @@
+"""The model: what BoTorch expects of it, moment matching, noise, and what it predicts."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from botorch.acquisition import (
+    LogExpectedImprovement,
+    PosteriorMean,
+    UpperConfidenceBound,
+    qKnowledgeGradient,
+    qLogExpectedImprovement,
+    qLogNoisyExpectedImprovement,
+)
+from botorch.models.model import ModelList
+
+from alebo.models import MahalanobisGP, fit_gp
+from alebo.models.fit import Hyperparameters
+
+
+def data(n=40, d=3, noise=0.0, seed=0):
+    rng = np.random.default_rng(seed)
+    Y = torch.from_numpy(rng.uniform(-1, 1, (n, d)))
+    return Y, torch.sin(3 * Y[:, 0] + Y[:, 1]) * 5 + 100 + noise * torch.from_numpy(rng.normal(size=n))
+
+
+@pytest.fixture(scope="module")
+def model():
+    return fit_gp(*data(), samples=6, seed=1, inflation=5.0)
+
+
+def test_it_interpolates_in_the_users_units(model):
+    Y, values = data()
+    posterior = model.posterior(Y.unsqueeze(-2))
+    assert torch.allclose(posterior.mean.flatten(), values, atol=0.05)
+    assert (posterior.variance > 0).all()
+
+
+def test_the_posterior_is_the_moment_matched_mixture(model):
+    X = torch.rand(5, 3, 3, dtype=torch.double, generator=torch.Generator().manual_seed(0)) - 0.5
+    joint = model.posterior(X)
+    means, covariances = [], []
+    for U in model.U:
+        one = MahalanobisGP(model.Y, model.v, model.noise, U[None], model.mode, model.shift, model.scale).posterior(X)
+        means.append(one.mean.squeeze(-1))
+        covariances.append(one.distribution.covariance_matrix)
+    means, covariances = torch.stack(means), torch.stack(covariances)
+    off = means - means.mean(0)
+    expected = covariances.mean(0) + torch.einsum("mbi,mbj->bij", off, off) / len(means)
+    assert torch.allclose(joint.mean.squeeze(-1), means.mean(0), atol=1e-9)
+    assert torch.allclose(joint.distribution.covariance_matrix, expected, atol=1e-6)
+    single = model.posterior(X[:, :1])
+    assert torch.allclose(single.variance.flatten(), expected[:, 0, 0], atol=1e-6)
+
+
+def test_one_sample_is_a_plain_gp():
+    Y, values = data(noise=0.5)
+    one = fit_gp(Y, values, samples=1, seed=0)
+    h = one.mode
+    K = torch.exp(h.log_scale - 0.5 * torch.cdist(Y @ h.U.mT, Y @ h.U.mT) ** 2) + torch.diag(one.noise)
+    X = torch.tensor([[0.2, -0.1, 0.4]], dtype=torch.double)
+    k = torch.exp(h.log_scale - 0.5 * torch.cdist(X @ h.U.mT, Y @ h.U.mT) ** 2)
+    Kinv = torch.linalg.inv(K)
+    c = (Kinv @ one.v).sum() / Kinv.sum()
+    mean = one.shift + one.scale * (c + k @ Kinv @ (one.v - c))
+    variance = one.scale**2 * (math.exp(h.log_scale) - k @ Kinv @ k.mT)
+    posterior = one.posterior(X)
+    assert float(posterior.mean) == pytest.approx(float(mean), abs=1e-6)
+    assert float(posterior.variance) == pytest.approx(float(variance), rel=1e-3, abs=1e-9)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda m: LogExpectedImprovement(m, best_f=104.0),
+        lambda m: UpperConfidenceBound(m, beta=2.0),
+        lambda m: PosteriorMean(m),
+        lambda m: qLogExpectedImprovement(m, best_f=104.0),
+        lambda m: qLogNoisyExpectedImprovement(m, X_baseline=m.Y[:10], cache_root=False, prune_baseline=False),
+        lambda m: qKnowledgeGradient(m, num_fantasies=2),
+        lambda m: qLogExpectedImprovement(m, best_f=104.0, X_pending=m.Y[:2]),
+    ],
+)
+def test_any_botorch_acquisition_accepts_it(model, make):
+    acquisition = make(model)
+    X = torch.zeros(4, 3 if isinstance(acquisition, qKnowledgeGradient) else 1, 3, dtype=torch.double)
+    X = X + torch.linspace(-0.5, 0.5, 4, dtype=torch.double)[:, None, None]
+    X.requires_grad_(True)
+    value = acquisition(X)
+    assert value.shape == (4,)
+    assert torch.isfinite(value).all()
+    assert torch.isfinite(torch.autograd.grad(value.sum(), X)[0]).all()
+
+
+def test_a_model_list_shares_the_embedding(model):
+    both = ModelList(model, model)
+    assert both.posterior(torch.zeros(2, 1, 3, dtype=torch.double)).mean.shape == (2, 1, 2)
+
+
+def test_conditioning_is_refitting_with_the_same_metric(model):
+    X, value = torch.tensor([[8.0, 9.0, 9.0]], dtype=torch.double), torch.tensor([[99.0]], dtype=torch.double)
+    conditioned = model.condition_on_observations(X, value)
+    assert float(conditioned.posterior(X).mean) == pytest.approx(99.0, abs=0.1)
+    fantasies = model.condition_on_observations(X.expand(4, 1, 3), value + torch.arange(4)[:, None, None])
+    assert fantasies.posterior(X).mean.flatten().tolist() == pytest.approx([99.0, 100.0, 101.0, 102.0], abs=0.2)
+
+
+def test_noise_is_inferred_and_known_noise_is_used():
+    Y, values = data(n=80, noise=1.0, seed=2)
+    inferred = fit_gp(Y, values, samples=4)
+    sd = float(inferred.noise.median().sqrt()) * inferred.scale
+    assert 0.6 < sd < 1.6
+    assert inferred.noise_evidence() > 5.0
+    quiet = fit_gp(*data(n=80, seed=2), samples=4)
+    assert float(quiet.noise.median()) < 1e-3
+    assert quiet.noise_evidence() < 5.0
+    told = fit_gp(Y, values, variances=torch.full((80,), 4.0), samples=4)
+    assert told.known_noise
+    assert float(told.noise[0]) * told.scale**2 == pytest.approx(4.0, rel=1e-3)
+    noisy, clean = (told.posterior(Y[:1], observation_noise=flag).variance for flag in (True, False))
+    assert float(noisy - clean) == pytest.approx(4.0, rel=1e-2)
+
+
+def test_leave_one_out_is_leaving_one_out():
+    Y, values = data(n=12)
+    model = fit_gp(Y, values, samples=1, seed=0)
+    means, sds = model.leave_one_out()
+    rest = torch.arange(12) != 5
+    h = model.mode
+    K = torch.exp(h.log_scale - 0.5 * torch.cdist(Y @ h.U.mT, Y @ h.U.mT) ** 2) + torch.diag(model.noise)
+    c = float(model.data.mean)
+    weights = K[5, rest] @ torch.linalg.inv(K[rest][:, rest])
+    assert float(means[5]) == pytest.approx(
+        float(model.shift + model.scale * (c + weights @ (model.v[rest] - c))), abs=1e-5
+    )
+    assert float(sds[5]) == pytest.approx(float(model.scale * (K[5, 5] - weights @ K[rest, 5]).sqrt()), rel=1e-2)
+
+
+@pytest.mark.parametrize(
+    "values", [[5.0], [3.0, 3.0, 3.0], [1e12, 2e12, 1.5e12], [1e-12, 2e-12, 1.5e-12], [0.0, 0.0, 1.0]]
+)
+def test_few_equal_huge_and_tiny_values(values):
+    Y = torch.linspace(-1, 1, len(values), dtype=torch.double)[:, None].expand(-1, 4).contiguous()
+    mean, variance = fit_gp(Y, torch.tensor(values, dtype=torch.double), samples=5).moments(
+        torch.zeros(1, 1, 4).double()
+    )
+    assert min(values) - 1.0 <= float(mean) <= max(values) + 1.0
+    assert 0 <= float(variance) < 10 * max(values) ** 2 + 10
+
+
+def test_duplicated_points():
+    Y = torch.zeros(6, 3, dtype=torch.double)
+    posterior = fit_gp(Y, torch.tensor([1.0, 1.1, 0.9, 1.0, 1.0, 1.2], dtype=torch.double)).posterior(Y[:1])
+    assert float(posterior.mean) == pytest.approx(1.03, abs=0.1)
+
+
+def test_a_warm_start_from_a_smaller_embedding():
+    Y, values = data(d=3)
+    small = fit_gp(Y, values, samples=2)
+    grown = fit_gp(torch.cat([Y, torch.zeros(40, 2)], 1), values, samples=2, warm=small.mode, cold=0)
+    assert grown.dim == 5
+    assert grown.log_posterior > small.log_posterior - 5.0
+    assert isinstance(Hyperparameters.unpack(grown.mode.pack()), Hyperparameters)

@@ -1,0 +1,3 @@
+from alebo.integrations.optuna import EmbeddingSampler
+
+__all__ = ["EmbeddingSampler"]

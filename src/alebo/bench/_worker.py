@@ -16,8 +16,8 @@ def main() -> None:
     import torch
 
     from .labels import Label
+    from .one_run import replication
     from .problems import problem
-    from .replication import replication
 
     torch.set_num_threads(1)
     for line in sys.stdin:

@@ -21,9 +21,10 @@ from typing import Any
 
 from alebo import InputError
 
+from ._format import FORMAT, KIND
 from .labels import Label
+from .one_run import environment
 from .problems import problem
-from .replication import FORMAT, KIND, environment
 
 
 @dataclass(frozen=True)

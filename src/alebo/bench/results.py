@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from alebo import InputError
 
-from .replication import FORMAT, KIND
+from ._format import FORMAT, KIND
 
 Array: TypeAlias = NDArray[np.float64]
 

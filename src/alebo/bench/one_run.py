@@ -18,11 +18,9 @@ import numpy as np
 import alebo
 from alebo import AleboError, Optimizer
 
+from ._format import FORMAT, KIND
 from .labels import Label, describe
 from .problems import Problem
-
-FORMAT = 1
-KIND = "alebo-bench-run"
 
 
 def replication(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Generator
 from importlib.util import find_spec
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # before Torch and BLAS are loaded: two workers share two cores
@@ -43,6 +44,28 @@ def _require_part() -> object:
 def require_module(module: str, extra: str) -> None:
     """`require_part` for an optional Python library, which `pip install "alebo[extra]"` brings."""
     require_part(module, find_spec(module) is not None, f'Install it: pip install "alebo[{extra}]".')
+
+
+def _missing_is_a_failure(report: pytest.TestReport | pytest.CollectReport) -> None:
+    """Under ALEBO_REQUIRE_ALL=1, what `pytest.importorskip` skipped has failed."""
+    reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else ""
+    if os.environ.get("ALEBO_REQUIRE_ALL") == "1" and report.skipped and "could not import" in reason:
+        report.outcome = "failed"
+        report.longrepr = f"{reason} (ALEBO_REQUIRE_ALL=1: a missing part is a failure.)"
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    report = yield
+    _missing_is_a_failure(report)
+    return report
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    report = yield
+    _missing_is_a_failure(report)
+    return report
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -303,7 +303,7 @@ class ALEBO(Method):
         since = len(history) - (events[-1][-1] if events else 0)
         if since < self.patience or log_ei > self._exhausted_below(surrogate, since, history.budget):
             return None
-        k = min(self.step, space.dimension - embedding.dim)
+        k = min(self.step, min(self.most, space.dimension) - embedding.dim)
         event = ["grow", k, len(history)]
         return _apply(embedding, event, len(events), history, seed), [*events, event]
 
@@ -312,7 +312,7 @@ class ALEBO(Method):
 
         An improvement that drowns in the noise is none, so noise raises it. And a model that keeps promising while nothing
         comes is not to be believed: after `patience` evaluations without improvement it rises, over a share `pace` of the
-        budget, to an improvement of about a seventh of a standard deviation.
+        budget, to an improvement of a fiftieth of a standard deviation.
         """
         noise = math.log(max(float(surrogate.objectives[0].noise.median()), 1e-300)) / 2.0
         floor = max(self.threshold, noise - 2.0)
@@ -321,7 +321,7 @@ class ALEBO(Method):
         stalled = int(np.sum(best <= best[-1] + 1e-3 * spread)) - 1 if np.isfinite(best[-1]) else len(best)
         share = max(self.pace * (budget or 100), 1.0)
         relaxed = min(max((min(stalled, since) - self.patience) / share, 0.0), 1.0)
-        return floor + relaxed * max(-2.0 - floor, 0.0)
+        return floor + relaxed * max(-4.0 - floor, 0.0)
 
     def _pass_through_best(
         self, history: History, embedding: Embedding, space: Space, goals: Goals, events: list[list[Any]], seed: int

@@ -169,8 +169,8 @@ class MahalanobisGP(Model, FantasizeMixin):  # type: ignore[misc]
     @property
     def likelihood(self) -> Any:
         """What BoTorch's fantasies add to draws: noise as large as that of the least noisy observation."""
-        from gpytorch.likelihoods import GaussianLikelihood
         from gpytorch.constraints import GreaterThan
+        from gpytorch.likelihoods import GaussianLikelihood
 
         made = GaussianLikelihood(noise_constraint=GreaterThan(1e-12))
         made.noise = max(float(self.noise.min()) * self.scale**2, 1e-10)

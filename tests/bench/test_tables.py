@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 import alebo
 from alebo.bench import problem, replication
 from alebo.bench.cli import app
-from alebo.bench.published import row
+from alebo.bench.published import is_study, row
 from alebo.bench.results import Results, Run, hypervolume_trace, load
 from alebo.bench.statistics import bootstrap_ranks, evaluations_to, lines, pairs
 from alebo.bench.tables import summary
@@ -83,6 +83,15 @@ def test_the_published_row_of_a_label() -> None:
     assert row("hartmann6-100", "hesbo-2d")["mean"] == -2.7078  # type: ignore[index]
     assert row("hartmann6-100", "hesbo-d")["mean"] == -2.2979  # type: ignore[index]
     assert row("branin-100", "mine") is None
+    assert row("branin-100", "rembo-dim4") is None
+    assert row("branin-100", "rembo-d")["mean"] == 1.4329  # type: ignore[index]
+    assert row("hartmann6-100", "cmaes")["mean"] == row("hartmann6-100", "cma_es")["mean"] == -2.7466  # type: ignore[index]
+    assert [is_study(x) for x in ("alebo-paper-dim5", "ablation-normal", "alebo", "rembo-dim4")] == [
+        True,
+        True,
+        False,
+        False,
+    ]
     assert row("levy20-100", "alebo") is None
 
 

@@ -49,11 +49,10 @@ def _table(results: Results, problem: str) -> str:
     some = results.only([problem])
     some = Results(some.runs)  # files that are no runs are the business of `alebo bench table`
     against = "alebo" if some.of(problem, "alebo") and len(some.labels(problem)) > 1 else None
-    kinds = {(r.settings, r.budget) for r in some.complete if r.label == "alebo"}
     lines = tables.markdown(some, against=against).splitlines()
-    note = (
-        "" if len(kinds) < 2 else "\n\nThe runs of `alebo` above were made with more than one setting: see their files."
-    )
+    kinds = {label: len({(r.settings, r.budget) for r in some.of(problem, label)}) for label in some.labels(problem)}
+    mixed = [label for label, n in kinds.items() if n > 1]
+    note = f"\n\nRuns made with more than one setting or budget: {', '.join(mixed)}." if mixed else ""
     return "\n".join(lines[2:]).strip() + note
 
 

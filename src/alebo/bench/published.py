@@ -56,8 +56,15 @@ def row(problem: str, label: str) -> dict[str, Any] | None:
 def paper_name(label: str) -> str | None:
     """The paper's name for our label, where it has one."""
     label = label.replace("_", "-")
+    if re.search(r"-dim\d+", label):  # a dimension of one's own is not the paper's setting
+        return None
     hits = [start for start in NAMES if label == start or label.startswith(start + "-")]
     return NAMES[max(hits, key=len)] if hits else None
+
+
+def is_study(label: str) -> bool:
+    """Whether a label belongs to a study of ALEBO's settings (sensitivity, ablation), not to the comparison of methods."""
+    return label.startswith("ablation") or re.fullmatch(r"alebo.*-dim\d+", label) is not None
 
 
 def verdict(mean: float, se: float, runs: int, known: dict[str, Any] | None, *, sign: float = 1.0) -> str:

@@ -173,6 +173,12 @@ class Results:
         found = [r for r in self.complete if r.problem == problem and label in (None, r.label)]
         return sorted(found, key=lambda r: (r.label, r.seed))
 
+    def alike(self, problem: str, label: str) -> list[Run]:
+        """The complete runs that share the most frequent budget: those whose traces can be averaged."""
+        runs = self.of(problem, label)
+        budgets = [r.budget for r in runs]
+        return [r for r in runs if r.budget == max(budgets, key=budgets.count)]
+
     def only(self, problems: Iterable[str] = (), labels: Iterable[str] = ()) -> Results:
         """These problems and methods alone; all where none is named. A name that is not there is an error."""
         wanted, methods = list(problems), list(labels)

@@ -9,7 +9,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from .published import paper_name, published
+from .published import is_study, paper_name, published
 from .results import Results
 from .statistics import Line, Pair, lines, pairs
 
@@ -148,7 +148,7 @@ def summary(results: Results, problems: Sequence[str], label: str = "alebo") -> 
         found = [line for line in lines(results, problem, draws=1) if line.runs] if problem in results.problems else []
         mine = next((line for line in found if line.label == label), None)
         # studies of one method's settings are not methods of their own
-        others = [x for x in found if x.label != label and "-dim" not in x.label and not x.label.startswith("ablation")]
+        others = [x for x in found if x.label != label and not is_study(x.label)]
         if mine is None or not others:
             rows.append([problem, "0" if mine is None else str(mine.runs), "", "", "", "", "not run"])
             continue

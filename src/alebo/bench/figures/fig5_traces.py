@@ -11,17 +11,14 @@ import numpy as np
 from alebo import InputError
 
 from ..problems import PAPER
-from ..published import published, row, verdict
+from ..published import is_study, published, row, verdict
 from ..results import Results, load
 from ._style import colour, order, pyplot, save
-
-# Settings that are studies of their own (sensitivity, ablation) do not belong into the main comparison.
-STUDIES = ("-dim", "ablation")
 
 
 def main_labels(results: Results, problem: str) -> list[str]:
     """The methods of the main comparison."""
-    found = [x for x in results.labels(problem) if not any(s in x for s in STUDIES) and results.of(problem, x)]
+    found = [x for x in results.labels(problem) if not is_study(x) and results.of(problem, x)]
     return sorted(found, key=order)
 
 
@@ -31,7 +28,7 @@ def data(folder: Path) -> dict[str, Any]:
     out: dict[str, Any] = {}
     for problem in PAPER:
         for label in main_labels(results, problem):
-            runs = results.of(problem, label)
+            runs = results.alike(problem, label)
             traces = np.stack([r.trace for r in runs])
             optimum = runs[0].optimum
             assert optimum is not None

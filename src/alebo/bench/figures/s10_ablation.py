@@ -36,7 +36,7 @@ def data(folder: Path) -> dict[str, Any]:
     results = load(folder)
     out: dict[str, Any] = {}
     for label in VARIANTS:
-        runs = results.of(PROBLEM, label) if PROBLEM in results.problems else []
+        runs = results.alike(PROBLEM, label) if PROBLEM in results.problems else []
         if runs:
             traces = np.stack([r.trace for r in runs])
             out[label] = {

@@ -27,11 +27,11 @@ def data(folder: Path) -> dict[str, Any]:
         for label in results.labels("branin-100"):
             match = re.fullmatch(rf"{family}-dim(\d+)", label)
             dim = int(match[1]) if match else 4 if label == family and family != "alebo" else None
-            runs = results.of("branin-100", label)
+            runs = results.alike("branin-100", label)
             if dim in D_E and runs:
                 out["d_e"].setdefault(family, {})[dim] = _summary(runs, row("branin-100", f"alebo-dim{dim}"))
         for D in AMBIENT:
-            runs = results.of(f"branin-{D}", family)
+            runs = results.alike(f"branin-{D}", family)
             if runs:
                 out["D"].setdefault(family, {})[D] = _summary(runs, row(f"branin-{D}", "alebo"))
     if not out["d_e"] and not out["D"]:

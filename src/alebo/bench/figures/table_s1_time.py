@@ -8,7 +8,7 @@ from typing import Any
 from alebo import InputError
 
 from ..problems import PAPER
-from ..published import row
+from ..published import is_study, row
 from ..results import load
 from ..statistics import lines
 from ._style import order, pyplot, save
@@ -20,7 +20,7 @@ def data(folder: Path) -> dict[str, Any]:
     out: dict[str, Any] = {}
     for problem in PAPER:
         for line in lines(results, problem, draws=1) if problem in results.problems else []:
-            if line.runs and "-dim" not in line.label and "ablation" not in line.label:
+            if line.runs and not is_study(line.label):
                 known = (row(problem, line.label) or {}).get("seconds")
                 out.setdefault(line.label, {})[problem] = {
                     "ours": line.model_seconds,

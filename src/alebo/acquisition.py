@@ -300,59 +300,81 @@ class LogEI(torch.nn.Module):
         return log_ei((mean - self.best) / sigma) + sigma.log()
 
 
-def expected_hypervolume_improvement(
-    objectives: Sequence[MahalanobisGP],
-    constraints: Sequence[MahalanobisGP],
-    Y: Tensor,  # n x d, the measured points
-    values: Array,  # n x k, their objectives, maximised
-    feasible: NDArray[np.bool_],  # n
-    reference: Array | None,  # k, maximised; None: inferred from the measured front
-    pending: Tensor | None,
-    seed: int,
-) -> Acquisition:
-    """Noisy expected hypervolume improvement of several objectives, with constraints, over the believed front."""
-    from botorch.acquisition.multi_objective.logei import qLogNoisyExpectedHypervolumeImprovement
-    from botorch.acquisition.multi_objective.objective import IdentityMCMultiOutputObjective
-    from botorch.models.model import ModelList
-    from botorch.sampling.list_sampler import ListSampler
-    from botorch.sampling.normal import SobolQMCNormalSampler
-    from botorch.utils.multi_objective.hypervolume import infer_reference_point
+class NoisyLogEHVI(torch.nn.Module):
+    """Log expected hypervolume improvement of several objectives over the front that the model believes in.
 
-    k = len(objectives)
-    good = values[feasible] if feasible.any() else values
-    front = torch.from_numpy(good[_front(good)])
-    if reference is None:
-        reference = infer_reference_point(front, scale=0.1).numpy()
-        worst, span = values.min(axis=0), np.ptp(values, axis=0)
-        reference = np.where(np.isfinite(reference), reference, worst - 0.1 * span)
-    models = [*objectives, *constraints]
-    samplers = [SobolQMCNormalSampler(torch.Size([32]), seed=(seed + i) % 2**31) for i in range(len(models))]
-    keep = _baseline(values, feasible, most=24)
-    return qLogNoisyExpectedHypervolumeImprovement(  # type: ignore[no-any-return]
-        model=ModelList(*models),
-        ref_point=torch.from_numpy(np.asarray(reference, dtype=float)),
-        X_baseline=Y[keep],
-        sampler=ListSampler(*samplers),
-        objective=IdentityMCMultiOutputObjective(outcomes=list(range(k))),
-        constraints=[lambda Z, i=k + j: Z[..., i] for j in range(len(constraints))] or None,
-        X_pending=pending,
-        prune_baseline=False,
-        cache_root=False,
-    )
+    Like NoisyLogEI it draws all outcomes at the measured and pending points once for each metric; each draw has a front of its
+    own, whose dominated region is cut into boxes, in which the expected improvement of independent normals is a product
+    (Emmerich et al. 2006). Constraints enter by their probability.
+    """
+
+    def __init__(
+        self,
+        objectives: Sequence[MahalanobisGP],
+        constraints: Sequence[MahalanobisGP] = (),
+        *,
+        reference: Array | None = None,  # k, maximised, in the users' units; None: inferred from the measured front
+        pending: Tensor | None = None,
+        seed: int = 0,
+    ) -> None:
+        super().__init__()
+        from botorch.utils.multi_objective.box_decompositions import FastNondominatedPartitioning
+        from botorch.utils.multi_objective.hypervolume import infer_reference_point
+
+        rng = generator(seed, "noisy-ehvi")
+        Y = objectives[0].Y if pending is None else torch.cat([objectives[0].Y, pending])
+        self.objectives = [model.draw(Y, rng) for model in objectives]
+        self.constraints = [model.draw(Y, rng) for model in constraints]
+        self.m = m = min(c.m for c in (*self.objectives, *self.constraints))
+        values = torch.stack([o.v[:m] for o in self.objectives], dim=-1)  # m x n x k, standardised
+        ok = torch.ones(values.shape[:2], dtype=torch.bool)
+        for c in self.constraints:
+            ok &= c.shift + c.scale * c.v[:m] <= 0.0
+        if reference is None:
+            measured = torch.stack([o.v for o in objectives], dim=-1)
+            at = infer_reference_point(measured[torch.from_numpy(_front(measured.numpy()))], scale=0.1)
+            at = torch.where(torch.isfinite(at), at, measured.min(0).values - 0.1)
+        else:
+            at = torch.tensor(
+                [(r - o.shift) / o.scale for r, o in zip(reference, objectives, strict=True)], dtype=torch.double
+            )
+        boxes = []
+        for i in range(m):
+            good = values[i][ok[i]]
+            better = good[(good > at).all(-1)]
+            front = better[torch.from_numpy(_front(better.numpy()))] if len(better) else better
+            partition = FastNondominatedPartitioning(at, Y=front if len(front) else None)
+            boxes.append(partition.hypercell_bounds)
+        most = max(b.shape[1] for b in boxes)
+        self.low, self.high = (
+            torch.stack([torch.cat([b[j], b[j][:1].expand(most - b.shape[1], -1)]) for b in boxes]).clamp(-1e3, 1e3)
+            for j in (0, 1)
+        )  # m x cells x k; fronts with fewer cells repeat one, which the mask takes out again
+        self.mask = torch.zeros(m, most, dtype=torch.double)
+        for i, b in enumerate(boxes):
+            self.mask[i, b.shape[1] :] = -1e30
+
+    def forward(self, X: Tensor) -> Tensor:
+        """... x 1 x d -> ..."""
+        total: Tensor | float = self.mask
+        for j, objective in enumerate(self.objectives):
+            mean, variance = objective.components(X)
+            mean, sigma = mean[..., : self.m, :], variance[..., : self.m, :].sqrt()  # ... x m x 1
+            above = log_ei((mean - self.low[..., j]) / sigma)
+            beyond = log_ei((mean - self.high[..., j]) / sigma)
+            inside = torch.log1p(-torch.exp((beyond - above).clamp(max=-1e-12)))
+            total = total + above + sigma.log() + inside
+        assert isinstance(total, Tensor)
+        value = torch.logsumexp(total, dim=-1)  # ... x m
+        for c in self.constraints:
+            g, variance = c.components(X)
+            z = -(c.shift + c.scale * g[..., : self.m, 0]) / (c.scale * variance[..., : self.m, 0].sqrt())
+            value = value + torch.special.log_ndtr(z)
+        return torch.logsumexp(value, dim=-1) - math.log(self.m)
 
 
 def _front(values: Array) -> NDArray[np.bool_]:
     """Which rows no other beats, all maximised."""
     better = np.all(values[None] >= values[:, None], axis=-1) & np.any(values[None] > values[:, None], axis=-1)
-    return ~better.any(axis=1)
-
-
-def _baseline(values: Array, feasible: NDArray[np.bool_], most: int) -> NDArray[np.int64]:
-    """The measured points that may lie on the true front: layers of the front, outermost first, up to `most`."""
-    left = np.flatnonzero(feasible) if feasible.any() else np.arange(len(values))
-    kept: list[int] = []
-    while len(left) and len(kept) < most:
-        layer = _front(values[left])
-        kept.extend(left[layer].tolist())
-        left = left[~layer]
-    return np.array(kept[:most])
+    alone: NDArray[np.bool_] = ~better.any(axis=1)
+    return alone

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from .._seeds import derive
-from ..acquisition import Acquisition, LogEI, NoisyLogEI, expected_hypervolume_improvement
+from ..acquisition import Acquisition, LogEI, NoisyLogEHVI, NoisyLogEI
 from ..goals import AtMost, Goals, Outcome
 from ..history import Trial
 from ..models import MahalanobisGP, fit_gp
@@ -78,8 +78,8 @@ class Surrogate:
     def acquisition(self, pending: Tensor | None, seed: int) -> Acquisition:
         """What the next point should maximise; for one objective, in units of its standardised value."""
         if len(self.objectives) > 1:
-            return expected_hypervolume_improvement(
-                self.objectives, self.constraints, self.Y, -self.values, self.feasible, self.reference(), pending, seed
+            return NoisyLogEHVI(
+                self.objectives, self.constraints, reference=self.reference(), pending=pending, seed=seed
             )
         objective = self.objectives[0]
         plain = not self.constraints and self.cost is None and pending is None and not self.noisy

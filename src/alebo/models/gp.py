@@ -67,7 +67,7 @@ class Conditioned:
         return Z, self.mean.unsqueeze(-1) + (k @ self.alpha.unsqueeze(-1)).squeeze(-1), k @ self.Linv.mT
 
 
-class MahalanobisGP(Model, FantasizeMixin):  # type: ignore[misc]
+class MahalanobisGP(Model, FantasizeMixin):
     """A posterior over one outcome in the embedding, averaged over m samples of the metric by moment matching (paper, S2).
 
     Fitted and frozen: build it with `fit_gp`. It accepts points `... x q x d` like any BoTorch model, and any BoTorch
@@ -121,7 +121,7 @@ class MahalanobisGP(Model, FantasizeMixin):  # type: ignore[misc]
         variance = variances.mean(-2) + means.var(-2, unbiased=False)
         return self.shift + self.scale * means.mean(-2).squeeze(-1), self.scale**2 * variance.squeeze(-1)
 
-    def posterior(
+    def posterior(  # type: ignore[override]  # BoTorch's own two parents disagree
         self,
         X: Tensor,
         output_indices: list[int] | None = None,

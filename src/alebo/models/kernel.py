@@ -39,7 +39,8 @@ class MahalanobisKernel(Kernel):
     def U(self) -> Tensor:
         """The upper triangular factor.  -> d x d"""
         U = self.raw_U.new_zeros(self.dim, self.dim)
-        return U.index_put((self.row, self.column), self.raw_U)
+        filled: Tensor = U.index_put((self.row, self.column), self.raw_U)
+        return filled
 
     @property
     def gamma(self) -> Tensor:

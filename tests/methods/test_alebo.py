@@ -1,0 +1,266 @@
+"""ALEBO: Algorithm 1, purity, growth, mixed spaces, constraints, old data, and what it does with little or odd data."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+import alebo
+from alebo import ALEBO, AtMost, Categorical, Float, Int, LinearConstraint, Minimize, Optimizer, Space
+
+BOX = [(-1.0, 1.0)]
+
+
+def bowl(x):
+    return float((x[2] - 0.3) ** 2 + (x[5] + 0.4) ** 2)
+
+
+def drive(opt, f, n, q=1):
+    for _ in range(n):
+        for t in opt.ask(q):
+            opt.tell(t.number, f(np.array(list(t.params.values()), dtype=float)))
+    return opt
+
+
+def small(method=None, D=20, budget=None, seed=0, goals=None, space=None):
+    return Optimizer(
+        space or Space.from_bounds(BOX * D),
+        goals or Minimize("v"),
+        method=method or ALEBO(dim=4, initial=5, samples=4),
+        seed=seed,
+        budget=budget,
+    )
+
+
+def test_it_finds_a_bowl_in_40_dimensions_that_sobol_does_not():
+    found = alebo.minimize(bowl, BOX * 40, budget=25, seed=0)
+    random = alebo.minimize(bowl, BOX * 40, budget=25, seed=0, method=alebo.methods.Sobol())
+    assert found.fun < 0.01 < random.fun
+
+
+def test_every_proposal_lies_in_the_embedding_and_in_the_bounds():
+    opt = drive(small(), bowl, 9)
+    embedding = opt.method.embedding(opt.history, opt.space, 0)
+    for t in opt.history:
+        assert np.abs(t.x).max() <= 1.0
+        assert embedding.residual(t.x) < 1e-7
+        assert np.allclose(embedding.up(t.y), t.x, atol=1e-9)
+
+
+def test_same_history_and_seed_same_point_in_any_order_of_asking(tmp_path):
+    a = drive(small(budget=30), bowl, 7)
+    a.save(tmp_path / "study.json")
+    b = Optimizer.load(tmp_path / "study.json")
+    once, twice = a.ask()[0], b.ask()[0]
+    assert np.array_equal(once.x, twice.x)
+    assert once.note == twice.note
+    other = drive(small(budget=30, seed=1), bowl, 7).ask()[0]
+    assert not np.array_equal(once.x, other.x)
+
+
+def test_notes_are_plain_and_small():
+    opt = drive(small(), bowl, 8)
+    text = json.dumps(opt.history[-1].note)
+    assert len(text) < 2000
+    assert {"dim", "events", "log_ei", "theta"} <= opt.history[-1].note.keys()
+
+
+class TestGrowing:
+    def test_it_grows_when_the_subspace_is_exhausted_and_old_data_stay_exact(self):
+        opt = drive(small(ALEBO(start=2, initial=4, samples=3, patience=3), budget=40), bowl, 24)
+        dims = [t.note["dim"] for t in opt.history]
+        assert dims[0] == 2
+        assert dims[-1] > 2
+        assert dims == sorted(dims)
+        embedding = opt.method.embedding(opt.history, opt.space, 0)
+        trials, Y = opt.method.training(opt.history, embedding, opt.space)
+        assert len(trials) == 24
+        for t, y in zip(trials, Y, strict=True):
+            assert np.allclose(embedding.up(y), t.x, atol=1e-9)
+
+    def test_resume_after_growth_is_exact(self, tmp_path):
+        opt = drive(small(ALEBO(start=2, initial=4, samples=3, patience=3), budget=40), bowl, 18)
+        opt.save(tmp_path / "s.json")
+        assert np.array_equal(Optimizer.load(tmp_path / "s.json").ask()[0].x, opt.ask()[0].x)
+
+    def test_it_never_grows_beyond_the_space_or_its_limit(self):
+        method = ALEBO(start=2, initial=3, samples=2, patience=1, threshold=100.0, most=6)
+        assert drive(small(method, D=5), bowl_5, 12).history[-1].note["dim"] == 5
+        assert drive(small(method, D=20), bowl, 10).history[-1].note["dim"] == 6
+
+    def test_the_first_dimension_follows_the_budget(self):
+        dims = [small(ALEBO(), D=100, budget=b).ask()[0].note["dim"] for b in (10, 50, 100, 200, 1000)]
+        assert dims == [2, 4, 6, 11, 15]
+
+    def test_a_fixed_dimension_stays(self):
+        opt = drive(small(ALEBO(dim=3, initial=4, samples=2, threshold=100.0, patience=1)), bowl, 10)
+        assert {t.note["dim"] for t in opt.history} == {3}
+
+
+def bowl_5(x):
+    return float((x[2] - 0.3) ** 2 + (x[4] + 0.4) ** 2)
+
+
+def test_the_papers_settings():
+    paper = ALEBO.paper(dim=5)
+    assert (paper.dim, paper.initial, paper.samples, paper.ridge, paper.infer_noise) == (5, 10, 25, 0.0, False)
+    assert drive(small(paper), bowl, 11).history[-1].note["dim"] == 5
+
+
+def test_batches_differ_and_pending_points_are_respected():
+    opt = drive(small(), bowl, 6)
+    batch = opt.ask(3)
+    X = np.stack([t.x for t in batch])
+    assert len(np.unique(X.round(6), axis=0)) == 3
+    more = opt.ask()[0]
+    assert min(np.linalg.norm(X - more.x, axis=1)) > 1e-3
+    for t in reversed(batch):
+        opt.tell(t.number, bowl(t.x))
+    opt.fail(more.number, "crashed")
+    assert opt.ask()[0].number == 10
+
+
+@pytest.mark.parametrize("kind", ["hypersphere", "gaussian", "hesbo"])
+def test_every_kind_of_embedding(kind):
+    assert len(drive(small(ALEBO(dim=3, kind=kind, initial=4, samples=2)), bowl, 6).history.complete) == 6
+
+
+class TestMixed:
+    space = Space(
+        [Float(f"f{i}", 0.0, 1.0) for i in range(10)]
+        + [Int(f"i{i}", 1, 5) for i in range(4)]
+        + [Categorical("act", ["relu", "tanh", "gelu"]), Float("lr", 1e-5, 1.0, log=True)]
+    )
+
+    def test_the_model_sees_what_was_evaluated(self):
+        opt = Optimizer(self.space, Minimize("v"), method=ALEBO(dim=4, initial=5, samples=3), seed=0)
+        for _ in range(9):
+            t = opt.ask()[0]
+            assert self.space.decode(self.space.encode(t.params)) == t.params
+            opt.tell(t.number, t.params["f3"] + t.params["i0"] + (t.params["act"] == "tanh"))
+        embedding = opt.method.embedding(opt.history, self.space, 0)
+        trials, Y = opt.method.training(opt.history, embedding, self.space)
+        for t, y in zip(trials, Y, strict=True):
+            assert np.allclose(y, embedding.down(self.space.encode(t.params)))
+        shown = [tuple(t.params.values()) for t in opt.history]
+        assert len(set(shown)) == len(shown)
+
+
+class TestConstraints:
+    goals = (Minimize("v"), AtMost("c", 0.0))
+
+    def test_best_is_feasible(self):
+        opt = small(goals=list(self.goals))
+        for _ in range(14):
+            t = opt.ask()[0]
+            opt.tell(t.number, {"v": bowl(t.x), "c": float(t.x[2])})
+        best = opt.best()
+        assert best.outcomes["c"].mean <= 0.0
+        assert best.outcomes["v"].mean <= min(t.outcomes["v"].mean for t in opt.history if t.outcomes["c"].mean <= 0.0)
+
+    def test_linear_constraints_hold_at_every_proposal(self):
+        rule = LinearConstraint({"x0": 1.0, "x1": 1.0, "x2": -1.0}, 0.2)
+        space = Space([Float(f"x{i}", -1, 1) for i in range(20)], [rule])
+        opt = drive(small(space=space), bowl, 9)
+        assert all(space.feasible(t.params) for t in opt.history)
+
+    def test_an_embedding_without_a_feasible_point_is_moved_and_the_user_told(self, caplog):
+        rules = [
+            LinearConstraint({f"x{i}": -1.0}, -0.9) for i in range(12)
+        ]  # x_i >= 0.9: the centre's subspace has none
+        space = Space([Float(f"x{i}", -1, 1) for i in range(20)], rules)
+        opt = drive(small(space=space), bowl, 7)
+        assert all(space.feasible(t.params) for t in opt.history)
+        assert "moved" in caplog.text
+
+    def test_whole_numbers_and_linear_constraints_together(self):
+        rule = LinearConstraint({"n0": 1.0, "n1": 1.0, "x0": 2.0}, 6.0)
+        space = Space([Int("n0", 0, 10), Int("n1", 0, 10), *[Float(f"x{i}", 0, 1) for i in range(10)]], [rule])
+        opt = Optimizer(space, Minimize("v"), method=ALEBO(dim=4, initial=6, samples=3), seed=0)
+        for _ in range(12):
+            t = opt.ask()[0]
+            assert space.feasible(t.params)
+            opt.tell(t.number, -t.params["n0"] - t.params["n1"])
+
+
+class TestNoise:
+    def test_best_is_chosen_by_the_model_where_noise_is_told(self):
+        rng = np.random.default_rng(0)
+        opt = small()
+        for _ in range(15):
+            t = opt.ask()[0]
+            opt.tell(t.number, (bowl(t.x) + 0.5 * rng.normal(), 0.5))
+        assert opt.best().note["chosen_by"] == "posterior mean"
+
+    def test_best_is_the_measured_one_where_there_is_no_noise(self):
+        opt = drive(small(), bowl, 12)
+        best = opt.best()
+        assert best.note["chosen_by"] == "measured value"
+        assert best.outcomes["v"].mean == min(t.outcomes["v"].mean for t in opt.history)
+
+
+def test_several_objectives_give_a_front():
+    opt = small(goals=[Minimize("a"), Minimize("b")])
+    for _ in range(9):
+        t = opt.ask()[0]
+        opt.tell(t.number, {"a": float((t.x[2] - 0.5) ** 2), "b": float((t.x[2] + 0.5) ** 2)})
+    front = opt.front()
+    assert len(front) >= 2
+    values = np.array([[t.outcomes["a"].mean, t.outcomes["b"].mean] for t in front])
+    assert not any((values < v).all(axis=1).any() for v in values)
+
+
+class TestOldData:
+    def test_points_off_the_embedding_count_for_best_and_the_embedding_passes_through_the_best(self):
+        opt = small()
+        rng = np.random.default_rng(1)
+        for _ in range(3):
+            x = rng.uniform(-1, 1, 20)
+            opt.tell(dict(zip(opt.space.names, x, strict=True)), 50.0)
+        good = np.zeros(20)
+        good[2], good[5] = 0.3, -0.4
+        opt.tell(dict(zip(opt.space.names, good, strict=True)), -1.0)
+        assert opt.best().number == 3
+        drive(opt, lambda x: bowl(x) + 5.0, 7)
+        embedding = opt.method.embedding(opt.history, opt.space, 0)
+        assert embedding.residual(good) < 1e-6
+        trials, _ = opt.method.training(opt.history, embedding, opt.space)
+        assert 3 in {t.number for t in trials}
+        assert 0 not in {t.number for t in trials}  # no projection error: what lies off the subspace does not train
+
+    def test_minimize_with_known_points(self):
+        x0 = np.zeros((2, 20))
+        x0[1, 2] = 0.3
+        result = alebo.minimize(bowl, BOX * 20, budget=8, x0=x0, y0=[bowl(x) for x in x0], seed=0)
+        assert result.fun <= bowl(x0[1])
+        assert len(result.history) == 10
+
+
+@pytest.mark.parametrize("value", [0.0, 1e12, 1e-12, -1e12])
+def test_constant_objectives(value):
+    opt = drive(small(), lambda x: value, 9)
+    assert len(opt.history.complete) == 9
+
+
+def test_one_observation_and_fewer_points_than_dimensions():
+    opt = small(ALEBO(dim=8, initial=1, samples=3))
+    for _ in range(4):
+        t = opt.ask()[0]
+        opt.tell(t.number, bowl(t.x))
+    assert len(opt.history.complete) == 4
+
+
+@pytest.mark.parametrize(
+    ("settings", "word"),
+    [({"dim": 0}, "dim"), ({"kind": "cube"}, "kind"), ({"initial": 0}, "initial"), ({"samples": 0}, "samples")],
+)
+def test_bad_settings_get_a_sentence(settings, word):
+    with pytest.raises(alebo.InputError, match=word):
+        ALEBO(**settings)
+
+
+def test_a_dimension_above_the_space_is_refused_before_the_first_evaluation():
+    with pytest.raises(alebo.InputError, match="dim <= D"):
+        small(ALEBO(dim=21))

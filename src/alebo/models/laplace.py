@@ -8,6 +8,7 @@ from torch import Tensor
 
 from .fit import Hyperparameters, LogPosterior
 
+FLOOR = 4.0  # least precision of an entry of U: a direction that the data say nothing about is not drawn at random
 MOST_POINTS = 400  # the exact Hessian costs d^2 n^3; beyond this many points it is taken from a subset and scaled
 
 
@@ -17,12 +18,12 @@ def draws(
     """The mode and m - 1 draws of U around it.  -> m x d x d
 
     `inflation` multiplies the covariance of the approximation. An entry whose curvature is not that of a maximum gets
-    the curvature of the prior; `PRECISION_FLOOR` keeps a flat direction from being drawn at random.
+    the least precision, `FLOOR`.
     """
     if m == 1:
         return mode.U[None]
     precision = -_curvature(posterior, mode, rng)
-    floor = max(posterior.prior.ridge, 0.5)
+    floor = max(posterior.prior.ridge, FLOOR)
     precision = torch.triu(torch.clamp(precision / inflation, min=floor))
     noise = torch.from_numpy(rng.standard_normal((m - 1, posterior.d, posterior.d)))
     U = mode.U + torch.triu(noise) / torch.sqrt(torch.where(precision > 0, precision, torch.ones_like(precision)))

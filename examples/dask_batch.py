@@ -1,6 +1,6 @@
 """A study on a dask cluster: four evaluations under way at any time, and the same command continues it.
 
-    python examples/dask_batch.py [budget]
+    python examples/dask_batch.py
 
 The cluster is local here; with dask-jobqueue's SLURMCluster, say, nothing else changes. Workers need your function's module,
 not alebo.
@@ -8,7 +8,7 @@ not alebo.
 
 from __future__ import annotations
 
-import sys
+import os
 import tempfile
 import time
 from pathlib import Path
@@ -43,6 +43,6 @@ def main(budget: int = 24, path: str | Path = "dask_study.log") -> alebo.Optimiz
 
 if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as folder:  # for a run that you mean to continue, give a path that stays
-        opt = main(int(sys.argv[1]) if len(sys.argv) > 1 else 24, Path(folder) / "study.log")
+        opt = main(int(os.environ.get("ALEBO_BUDGET", "24")), Path(folder) / "study.log")
     best = opt.best()
     print(f"best loss {best.outcomes['loss'].mean:.4f} in trial {best.number} of {len(opt.history)}")

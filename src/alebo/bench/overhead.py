@@ -3,6 +3,8 @@
     python -m alebo.bench.overhead                                 a journal file, D = 1000, 200 trials
     python -m alebo.bench.overhead --url postgresql://me@host/db   PostgreSQL
 
+    python -m alebo.bench.overhead --dashboard                     and what optuna-dashboard needs to show the study
+
 Wall-clock seconds of `claim` (without the method) and `tell`, for a method with ten embedded coordinates and a note of a
 hundred numbers.
 """
@@ -61,11 +63,33 @@ def measure(where: str | Path, D: int, trials: int, name: str) -> tuple[np.ndarr
     return np.array(asks), np.array(tells)
 
 
+def dashboard(path: str | Path) -> tuple[float, float]:
+    """Seconds and megabytes of the answer with which optuna-dashboard shows a study in this journal file."""
+    from wsgiref.util import setup_testing_defaults
+
+    from optuna.storages import JournalStorage
+    from optuna.storages.journal import JournalFileBackend
+    from optuna_dashboard import wsgi
+
+    app = wsgi(JournalStorage(JournalFileBackend(str(path))))
+    request: dict[str, object] = {"PATH_INFO": "/api/studies/0", "QUERY_STRING": "after=0"}
+    setup_testing_defaults(request)
+    status: list[str] = []
+    start = time.perf_counter()
+    answer = b"".join(app(request, lambda code, *_: status.append(code)))
+    if not status[0].startswith("200"):
+        raise RuntimeError(f"optuna-dashboard answered {status[0]}: {answer[:200]!r}")
+    return time.perf_counter() - start, len(answer) / 1e6
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--url", help="PostgreSQL; without it a journal file in a temporary folder")
     parser.add_argument("--params", type=int, default=1000)
     parser.add_argument("--trials", type=int, default=200)
+    parser.add_argument(
+        "--dashboard", action="store_true", help="also ask optuna-dashboard for the study (journal only)"
+    )
     asked = parser.parse_args()
     import optuna
 
@@ -74,6 +98,9 @@ def main() -> None:
         where = asked.url or Path(folder) / "study.log"
         asks, tells = measure(where, asked.params, asked.trials, f"overhead-{time.time_ns()}")
         size = "" if asked.url else f", {Path(where).stat().st_size / asked.trials / 1e3:.0f} kB a trial"
+        if asked.dashboard and not asked.url:
+            seconds, megabytes = dashboard(where)
+            size += f"; optuna-dashboard shows it in {seconds:.2f} s, {megabytes:.2f} MB"
     both = asks + tells
     print(
         f"{'PostgreSQL' if asked.url else 'journal file'}, D={asked.params}, {asked.trials} trials: "

@@ -26,6 +26,7 @@ from ..geometry import Embedding, Polytope
 from ..goals import Goals, Outcome
 from ..history import History, Trial
 from ..models.fit import Prior
+from ..models.laplace import default_inflation
 from ..space import Space
 from ._method import Method, Suggestion, Supports
 from ._surrogate import Surrogate, fit_surrogate
@@ -234,6 +235,9 @@ class ALEBO(Method):
         """The models of every outcome at the present history."""
         trials, Y = self.training(history, embedding, space)
         n = len(trials)
+        inflation = (
+            default_inflation(n) if self.inflation is None else float(n) if self.inflation < 0 else self.inflation
+        )
         warm = _last_note(history, "theta") if self.warm else None
         often = n <= 20 or n % 5 == 0 or warm is None
         prior = Prior(ridge=self.ridge) if self.ridge > 0 else Prior(0.0, 0.0, 0.0)
@@ -246,20 +250,10 @@ class ALEBO(Method):
             warm=warm or {},
             cold=self.cold if often else 0,
             iterations=100 if n <= 500 else max(10, int(100 * (500 / n) ** 2)),
-            inflation=self._inflation(n) * widen,
+            inflation=inflation * widen,
             infer_noise=self.infer_noise,
             seed=derive(seed, "fit", len(history)),
         )
-
-    def _inflation(self, n: int) -> float:
-        """How much wider than Laplace's the distribution of the metric is taken to be.
-
-        A true Laplace approximation is too sure of itself, n times its covariance (the paper's code) too unsure once n is
-        large: this lies between, generous while there are few data. docs/model.md has the measurements.
-        """
-        if self.inflation is not None:
-            return float(n) if self.inflation < 0 else self.inflation
-        return 10.0 + 500.0 / n
 
     def estimate(
         self, history: History, space: Space, goals: Goals, seed: int

@@ -16,7 +16,7 @@ from torch import Tensor
 from .._seeds import generator
 from .fit import Hyperparameters, LogPosterior, Prior, cold_start, fit
 from .kernel import distances
-from .laplace import draws
+from .laplace import default_inflation, draws
 
 
 class Conditioned:
@@ -217,7 +217,8 @@ def fit_gp(
     """Fit the metric, scale and noise to outcomes at embedded points, and sample the metric's posterior.
 
     `variances` are known noise variances (None: the noise is inferred); `warm` is where the last fit ended; `cold` random
-    starts are tried beside it; `inflation` scales the Laplace covariance.
+    starts are tried beside it; `inflation` scales the Laplace covariance (None:
+    `default_inflation`).
     """
     prior = Prior() if prior is None else prior
     rng = generator(seed, "fit")
@@ -232,7 +233,7 @@ def fit_gp(
     start = None if warm is None else warm.padded(d, rng)
     others = [cold_start(d, rng) for _ in range(cold if start is not None else max(cold, 1))]
     mode, value = fit(target, start, others, iterations=iterations)
-    U = draws(target, mode, samples, rng, inflation=float(n) if inflation is None else inflation)
+    U = draws(target, mode, samples, rng, inflation=default_inflation(n) if inflation is None else inflation)
     return MahalanobisGP(Y, v, target.noise(mode), U, mode, shift, scale, value, known is not None)
 
 

@@ -12,6 +12,15 @@ FLOOR = 4.0  # least precision of an entry of U: a direction that the data say n
 MOST_POINTS = 400  # the exact Hessian costs d^2 n^3; beyond this many points it is taken from a subset and scaled
 
 
+def default_inflation(n: int) -> float:
+    """How much wider than Laplace's the distribution of the metric is taken to be, for n observations.
+
+    The true approximation is too sure of itself; n times its covariance, as the paper's code has it, too unsure once n is
+    large. This lies between, generous while there are few data: docs/model.md has the measurements.
+    """
+    return 10.0 + 500.0 / n
+
+
 def draws(
     posterior: LogPosterior, mode: Hyperparameters, m: int, rng: np.random.Generator, *, inflation: float
 ) -> Tensor:

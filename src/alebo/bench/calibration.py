@@ -1,0 +1,89 @@
+"""Is the model calibrated? The paper's Fig. 3 experiment on ten random embeddings, for several inflations of the Laplace covariance.
+
+    python -m alebo.bench.calibration            the table (about four minutes)
+
+Hartmann6 in D = 100; training and 300 test points uniform in the embedding; 2-sd coverage, R2 and mean log density of the
+test points, each the mean over ten embeddings. ARD is BoTorch's default GP on the same points scaled to the unit cube.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+import warnings
+from collections.abc import Callable
+
+import numpy as np
+import torch
+
+from alebo.bench.problems import PROBLEMS
+from alebo.geometry import hypersphere
+from alebo.models import fit_gp
+
+TEST = 300
+EMBEDDINGS = 10
+
+
+def scores(truth: torch.Tensor, mean: torch.Tensor, sd: torch.Tensor) -> tuple[float, float, float]:
+    """R2, 2-sd coverage, mean log density."""
+    off = truth - mean
+    density = -0.5 * (off / sd) ** 2 - sd.log() - 0.5 * math.log(2 * math.pi)
+    r2 = 1.0 - float((off**2).mean() / truth.var(unbiased=False))
+    return r2, float((off.abs() < 2 * sd).double().mean()), float(density.mean())
+
+
+def data(seed: int, dim: int, n: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """Points of a random embedding and Hartmann6 there; n to train on, then the test points."""
+    problem = PROBLEMS["hartmann6-100"]()
+    embedding = hypersphere(100, dim, seed).orthonormal()
+    Y = embedding.domain.sample(n + TEST, seed)
+    return torch.from_numpy(Y), torch.tensor([problem.evaluate((x + 1) / 2) for x in embedding.up(Y)]).double()
+
+
+def ours(
+    inflation: Callable[[int], float | None],
+) -> Callable[[torch.Tensor, torch.Tensor, int], tuple[float, float, float]]:
+    def run(Y: torch.Tensor, values: torch.Tensor, n: int) -> tuple[float, float, float]:
+        model = fit_gp(Y[:n], values[:n], samples=25, seed=0, cold=5, inflation=inflation(n))
+        mean, variance = model.moments(Y[n:].unsqueeze(1))
+        return scores(values[n:], mean, variance.sqrt())
+
+    return run
+
+
+def ard(Y: torch.Tensor, values: torch.Tensor, n: int) -> tuple[float, float, float]:
+    from botorch.fit import fit_gpytorch_mll
+    from botorch.models import SingleTaskGP
+    from botorch.models.transforms import Normalize
+    from gpytorch.mlls import ExactMarginalLogLikelihood
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = SingleTaskGP(Y[:n], values[:n, None], input_transform=Normalize(Y.shape[1]))
+        fit_gpytorch_mll(ExactMarginalLogLikelihood(model.likelihood, model))
+        posterior = model.posterior(Y[n:].unsqueeze(1))
+    return scores(values[n:], posterior.mean.flatten().detach(), posterior.variance.flatten().detach().sqrt())
+
+
+MODELS = {
+    "Laplace as it is (1)": ours(lambda n: 1.0),
+    "ours (10 + 500 / n)": ours(lambda n: None),
+    "the paper's code (n)": ours(float),
+    "ARD, scaled coordinates": ard,
+}
+
+
+def main(cells: list[tuple[int, int]]) -> None:
+    print("| n | d_e | model | R2 | coverage of 2 sd | mean log density |")
+    print("|---|---|---|---|---|---|")
+    for n, dim in cells:
+        worlds = [data(seed, dim, n) for seed in range(EMBEDDINGS)]
+        for name, model in MODELS.items():
+            r2, coverage, density = np.mean([model(Y, values, n) for Y, values in worlds], axis=0)
+            print(f"| {n} | {dim} | {name} | {r2:.3f} | {coverage:.3f} | {density:.3f} |", flush=True)
+
+
+if __name__ == "__main__":
+    torch.set_num_threads(1)
+    quick = sys.argv[1:] == ["quick"]
+    main([(100, 6)] if quick else [(50, 6), (100, 6), (200, 6), (100, 12), (200, 12)])

@@ -7,7 +7,7 @@ TORCH := $(shell sed -n 's/^torch==/torch==/p' constraints.txt)
 # One thread a process: the matrices are small, and two workers share two cores.
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: help demo test slow lint format types bench bench-quick figures faults docs system-parts constraints clean
+.PHONY: help demo test slow lint format types bench bench-quick figures faults docs picture system-parts constraints clean
 
 help:
 	@echo "make demo         optimize Branin in 100 dimensions: live progress, a picture, what to try next"
@@ -18,7 +18,7 @@ help:
 	@echo "make bench-quick  the main comparison in small, about five minutes"
 	@echo "make figures      the paper's tables and figures from stored runs"
 	@echo "make faults       kill, tear and starve a running study, and see it resume"
-	@echo "make docs         the examples and pictures of the documentation"
+	@echo "make docs         the documentation, as pages in build/site (make picture: the README's picture)"
 
 # Torch first and alone: its CPU build then stays, whatever the other packages ask for.
 $(READY): pyproject.toml constraints.txt
@@ -65,6 +65,10 @@ faults: $(READY)
 	$(BIN)/python -m tests.faults
 
 docs: $(READY)
+	$(BIN)/python -m mkdocs build --strict
+	@echo "Open build/site/index.html"
+
+picture: $(READY)
 	$(BIN)/python scripts/readme_picture.py
 
 # After new packages were tried in .venv: write down exactly what was tested.

@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from .runner import Study as Study
     from .runner import run as run
     from .space import Categorical as Categorical
+    from .space import Fidelity as Fidelity
     from .space import Fixed as Fixed
     from .space import Float as Float
     from .space import Int as Int
@@ -63,7 +64,7 @@ _DOOR = {
     "methods.alebo": ("ALEBO",),
     "optimizer": ("Optimizer", "Result", "minimize"),
     "runner": ("Study", "run"),
-    "space": ("Categorical", "Fixed", "Float", "Int", "LinearConstraint", "Space"),
+    "space": ("Categorical", "Fidelity", "Fixed", "Float", "Int", "LinearConstraint", "Space"),
 }
 _ROOMS = ("bench", "diagnostics", "geometry", "integrations", "methods", "models", "plots", "report")
 _WHERE = {name: room for room, names in _DOOR.items() for name in names}

@@ -80,6 +80,37 @@ class NoisyLogEI(torch.nn.Module):
         return out
 
 
+class FidelityLogEI(torch.nn.Module):
+    """Log expected improvement at the target fidelity, times what a cheaper look tells about it, per unit of cost.
+
+    The augmented EI of Huang et al. 2006 for a continuous fidelity in coordinate 0 of the model: a point is worth its EI
+    at the target times the posterior correlation of its own outcome with the target's, divided by its cost.
+    """
+
+    def __init__(self, model: MahalanobisGP, log_cost: Callable[[Tensor], Tensor]) -> None:
+        super().__init__()
+        self.model, self.log_cost = model, log_cost
+        with torch.no_grad():
+            self.best = model.data.components(at_target(model.Y).unsqueeze(-2))[0].mean(-2).max()
+
+    def forward(self, X: Tensor) -> Tensor:
+        """... x 1 x d -> ..."""
+        both = torch.cat([at_target(X), X], dim=-2)
+        means, cov = self.model.data.components(both, full=True)  # ... x m x 2, ... x m x 2 x 2
+        mean = means.mean(-2)
+        off = means - mean.unsqueeze(-2)
+        cov = cov.mean(-3) + off.mT @ off / off.shape[-2]
+        variance = cov.diagonal(dim1=-2, dim2=-1).clamp_min(1e-12)
+        sigma = variance[..., 0].sqrt()
+        told = (cov[..., 0, 1].abs() / variance.prod(-1).sqrt()).clamp(1e-6, 1.0)
+        return log_ei((mean[..., 0] - self.best) / sigma) + sigma.log() + told.log() - self.log_cost(X)
+
+
+def at_target(X: Tensor) -> Tensor:
+    """The same points with coordinate 0, the fidelity, at its target.  ... x d -> ... x d"""
+    return torch.cat([torch.ones_like(X[..., :1]), X[..., 1:]], dim=-1)
+
+
 def log_ei(z: Tensor) -> Tensor:
     """log(phi(z) + z Phi(z)), by its asymptotic series where the sum would cancel."""
     far = z < -30.0

@@ -149,6 +149,7 @@ class Optimizer:
                 f"A best point needs one completed trial; of {len(self.history)} none is "
                 f"({len(self.history.failed)} failed). Tell an outcome first."
             )
+        complete = tuple(t for t in complete if self.space.at_target(t.params)) or complete  # cheap looks do not count
         estimates = self._estimates()
         chosen_by = "measured value" if estimates is None else "posterior mean"
         view = [(t, t.outcomes if estimates is None else estimates[t.number]) for t in complete]

@@ -54,6 +54,18 @@ class Float:
 
 
 @dataclass(frozen=True)
+class Fidelity(Float):
+    """How carefully an evaluation is made (epochs, mesh size, share of the data); `high` is the one that counts.
+
+    Unlike a Float it is not embedded but keeps a coordinate of its own: the method may evaluate cheaply first.
+    """
+
+    @property
+    def target(self) -> float:
+        return self.high
+
+
+@dataclass(frozen=True)
 class Int:
     """A whole number from `low` to `high`, both included: one coordinate, cut into bins with a value in the middle."""
 
@@ -176,6 +188,12 @@ class Space:
         with np.errstate(divide="ignore", invalid="ignore"):
             self._low = np.where(self._log, np.log(low), low)
             self._high = np.where(self._log, np.log(high), high)
+        levels = [(int(at), p) for at, (_, p) in zip(self._at, self._numeric, strict=True) if isinstance(p, Fidelity)]
+        if len(levels) > 1:
+            raise InputError(
+                f"One Fidelity at most; got {[p.name for _, p in levels]}. Make the others Float parameters, or Fixed."
+            )
+        self.fidelity: tuple[int, Fidelity] | None = levels[0] if levels else None  # its coordinate, and itself
         self.continuous: bool = not self._categorical and not bool(self._int.any())
         self._check_constraints()
 
@@ -211,7 +229,7 @@ class Space:
             elif isinstance(p, Fixed):
                 out[p.name] = {"type": "fixed", "value": p.value}
             else:
-                kind = "int" if isinstance(p, Int) else "float"
+                kind = "int" if isinstance(p, Int) else "fidelity" if isinstance(p, Fidelity) else "float"
                 out[p.name] = {"type": kind, "low": p.low, "high": p.high, "log": p.log}
         return out
 
@@ -340,6 +358,13 @@ class Space:
             for c in self.constraints
         )
 
+    def at_target(self, params: Mapping[str, Any]) -> bool:
+        """Whether an evaluation at `params` is made at the fidelity that counts; always so where there is none."""
+        if self.fidelity is None:
+            return True
+        level = self.fidelity[1]
+        return abs(float(params[level.name]) - level.target) <= 1e-9 * max(abs(level.low), abs(level.high))
+
     def rows(self) -> tuple[Array, Array]:
         """The linear constraints as rows `A x <= b` over the cube.  -> (k x D, k)"""
         A, b = np.zeros((len(self.constraints), self.dimension)), np.zeros(len(self.constraints))
@@ -401,7 +426,7 @@ def _parameter_from(name: str, spec: Any) -> Parameter:
     if isinstance(spec, Mapping):
         spec = dict(spec)
         kind = spec.pop("type", "categorical" if "choices" in spec else "fixed" if "value" in spec else "float")
-        makers = {"float": Float, "int": Int, "categorical": Categorical, "fixed": Fixed}
+        makers = {"float": Float, "fidelity": Fidelity, "int": Int, "categorical": Categorical, "fixed": Fixed}
         if kind not in makers:
             raise InputError(f"`type` of {name!r} is one of {sorted(makers)}; got {kind!r}.")
         try:

@@ -23,11 +23,12 @@ import torch
 
 import alebo
 from alebo.bench.problems import Problem, embed, functions
+from alebo.goals import Goal
 from alebo.history import History, State, Trial
 from alebo.models import MahalanobisKernel
 
-GOALS = [alebo.Minimize("value")]
-CONSTRAINED = [*GOALS, alebo.AtMost("a", 0.0), alebo.AtMost("b", 0.0)]
+GOALS: list[Goal] = [alebo.Minimize("value")]
+CONSTRAINED: list[Goal] = [*GOALS, alebo.AtMost("a", 0.0), alebo.AtMost("b", 0.0)]
 
 
 def hartmann(D: int) -> Problem:
@@ -44,7 +45,9 @@ def prepared(D: int, n: int, dim: int, *, constrained: bool = False) -> alebo.Op
     trials = []
     for i, y in enumerate(embedding.domain.sample(n - 1, 1)):
         x = np.clip(embedding.up(y), -1.0, 1.0)
-        trials.append(Trial(i, space.decode(x), x, y, opt.goals.read(outcomes(problem, x, constrained)), State.COMPLETE))
+        trials.append(
+            Trial(i, space.decode(x), x, y, opt.goals.read(outcomes(problem, x, constrained)), State.COMPLETE)
+        )
     opt.history = History(tuple(trials))
     asked = opt.ask()[0]  # a warm start for the iteration that is measured
     opt.tell(asked.number, outcomes(problem, asked.x, constrained))
@@ -67,7 +70,9 @@ def ask_seconds(opt: alebo.Optimizer, q: int = 1, repeats: int = 3) -> float:
         opt.ask(q)
         times.append(time.process_time() - start)
         last = opt.history[-q:]
-        opt.history = replace(history, trials=history.trials[: len(history) - 1] + (replace(history[-1], note=last[0].note),))
+        opt.history = replace(
+            history, trials=history.trials[: len(history) - 1] + (replace(history[-1], note=last[0].note),)
+        )
     return float(np.median(times))
 
 
@@ -114,7 +119,9 @@ def plain() -> None:
         opt = prepared(D, 200, 12)
         ours = ask_seconds(opt, repeats=5)
         fit, proposal = plain_seconds(opt)
-        print(f"| {D} | {ours:.2f} | {fit:.1f} | {proposal:.1f} | {fit + proposal:.1f} | {(fit + proposal) / ours:.0f} |")
+        print(
+            f"| {D} | {ours:.2f} | {fit:.1f} | {proposal:.1f} | {fit + proposal:.1f} | {(fit + proposal) / ours:.0f} |"
+        )
 
 
 def goals() -> None:

@@ -88,6 +88,14 @@ class Embedding:
             raise InputError(f"An embedding passes through a point of the cube [-1, 1]^{self.D}; got shape {x0.shape}.")
         return Embedding(self.A, x0)
 
+    def beside(self, at: int) -> Embedding:
+        """This embedding of all parameters but one, and that one, number `at`, on an axis of its own: coordinate 0."""
+        others = np.delete(np.arange(self.D + 1), at)
+        A, x0 = np.zeros((self.D + 1, self.dim + 1)), np.zeros(self.D + 1)
+        A[at, 0] = 1.0
+        A[others, 1:], x0[others] = self.A, self.x0
+        return Embedding(A, x0)
+
     def including(self, x: ArrayLike) -> Embedding:
         """One more direction, so that the subspace passes through `x`; old coordinates followed by a zero give the same point.
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from botorch.models.model import ModelList
 from numpy.typing import NDArray
 from torch import Tensor
 
@@ -74,6 +75,19 @@ class Surrogate:
     def packed(self) -> dict[str, list[float]]:
         """The fitted parameters as plain numbers, for the next fit to start from."""
         return {name: [float(f"{v:.8g}") for v in model.mode.pack()] for name, model in self.models.items()}
+
+    @property
+    def model(self) -> MahalanobisGP | ModelList:
+        """All models as BoTorch takes them: the one, or a list of objectives (maximised) and constraints (g <= 0)."""
+        models = (*self.objectives, *self.constraints)
+        return models[0] if len(models) == 1 else ModelList(*models)
+
+    @property
+    def best(self) -> float:
+        """The best feasible value as measured, maximised: `best_f` of BoTorch's acquisition functions."""
+        values = self.objectives[0].train_targets
+        good = torch.from_numpy(self.feasible)
+        return float(values[good].max() if bool(good.any()) else values.min())
 
     def acquisition(self, pending: Tensor | None, seed: int) -> Acquisition:
         """What the next point should maximise; for one objective, in units of its standardised value."""

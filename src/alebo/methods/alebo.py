@@ -10,18 +10,19 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from .. import geometry
 from .._errors import InputError
 from .._seeds import derive
-from ..acquisition import Acquisition, candidates, evaluate, scatter
+from ..acquisition import Acquisition, FidelityLogEI, candidates, evaluate, scatter
 from ..geometry import Embedding, Polytope
 from ..goals import Goals, Outcome
 from ..history import History, Trial
@@ -57,6 +58,9 @@ class ALEBO(Method):
     threshold: float = -7.0  # log-EI, in standard deviations of the outcomes, below which the subspace is exhausted,
     patience: int = 5  # evaluations between two growths, and without improvement before the threshold is relaxed
     pace: float = 0.2  # over this share of the budget
+    acquisition: Callable[[Surrogate, Tensor | None], Acquisition] | None = (
+        None  # your own: see docs/own_acquisition.md
+    )
     widen: float = 30.0  # how much more the metric is doubted when no improvement is left to expect anywhere
 
     name: ClassVar[str] = "alebo"
@@ -136,7 +140,9 @@ class ALEBO(Method):
         domain = self.domain(embedding, space)
         events = _events(history)
         if number == 0 and self.centre:
-            y = domain.centre
+            y = domain.centre.copy()
+            if space.fidelity is not None:
+                y[0] = 1.0
         else:
             y = domain.sample(max(self._initial(history, space), number + 1), derive(seed, "initial"))[number]
         return Suggestion(embedding.up(y), y, {"dim": embedding.dim, "events": events})
@@ -158,7 +164,7 @@ class ALEBO(Method):
                 surrogate = self.surrogate(history, embedding, space, goals, seed)
                 pending = [_padded(y, embedding.dim) for y in pending]
                 found = self._propose(surrogate, embedding, space, history, pending, derive(seed, "grown", number))
-            elif self.widen > 1.0 and found[1] < self.threshold and goals.single:
+            elif self.widen > 1.0 and found[1] < self.threshold and goals.single and self.acquisition is None:
                 # nothing left to expect from the metric as fitted: doubt it, and look where it may be wrong
                 doubting = self.surrogate(history, embedding, space, goals, seed, widen=self.widen)
                 found = self._propose(doubting, embedding, space, history, pending, derive(seed, "doubt", number))
@@ -181,10 +187,17 @@ class ALEBO(Method):
     ) -> tuple[Array, float]:
         """Line 6: the point of the polytope that maximises the acquisition, as it will be evaluated."""
         waiting = torch.from_numpy(np.stack(pending)) if pending else None
-        acquisition = surrogate.acquisition(waiting, seed)
+        if self.acquisition is not None:
+            acquisition = self.acquisition(surrogate, waiting)
+        elif space.fidelity is not None:
+            acquisition = FidelityLogEI(surrogate.objectives[0], _log_cost(surrogate, space))
+        else:
+            acquisition = surrogate.acquisition(waiting, seed)
         domain = self.domain(embedding, space)
         order = np.lexsort((surrogate.values[:, 0], ~surrogate.feasible))[:4]
         points, values = candidates(acquisition, domain, seed, around=surrogate.Y.numpy()[order])
+        if space.fidelity is not None and _look_closely(history, space):
+            points[:, 0] = 1.0
         if space.continuous:
             return points[0], float(values[0])
         points = np.vstack([points, scatter(domain, seed, surrogate.Y.numpy()[order], 192)])
@@ -196,7 +209,11 @@ class ALEBO(Method):
         """The present embedding, rebuilt from the seed and the events that the last trial's note carries."""
         D = space.dimension
         dim = self._start(history, space) if self.dim is None else self.dim
-        embedding = KINDS[self.kind](D, dim, derive(seed, "embedding")).orthonormal()
+        if space.fidelity is None:
+            embedding = KINDS[self.kind](D, dim, derive(seed, "embedding")).orthonormal()
+        else:
+            others = KINDS[self.kind](D - 1, min(dim, D - 1), derive(seed, "embedding")).orthonormal()
+            embedding = others.beside(space.fidelity[0])
         rows, bounds = space.rows()
         if len(bounds) and embedding.domain.intersect(rows @ embedding.A, bounds - rows @ embedding.x0).empty:
             embedding = embedding.through(_feasible_point(rows, bounds))
@@ -292,7 +309,7 @@ class ALEBO(Method):
         seed: int,
     ) -> tuple[Embedding, list[list[Any]]] | None:
         """A larger embedding where the present one is exhausted: nothing in it promises an improvement worth having."""
-        if self.dim is not None or embedding.dim >= min(self.most, space.dimension):
+        if self.dim is not None or self.acquisition is not None or embedding.dim >= min(self.most, space.dimension):
             return None
         since = len(history) - (events[-1][-1] if events else 0)
         if since < self.patience or log_ei > self._exhausted_below(surrogate, since, history.budget):
@@ -351,6 +368,29 @@ def _last_note(history: History, key: str) -> Any:
         if key in t.note:
             return t.note[key]
     return None
+
+
+def _log_cost(surrogate: Surrogate, space: Space) -> Callable[[Tensor], Tensor]:
+    """The logarithm of an evaluation's cost: as modelled where it is told, else in proportion to the fidelity."""
+    if surrogate.cost is not None:
+        cost = surrogate.cost
+        return lambda X: cost.moments(X)[0]
+    assert space.fidelity is not None
+    level = space.fidelity[1]
+
+    def proportional(X: Tensor) -> Tensor:
+        share = 0.5 * (X[..., 0, 0] + 1.0)
+        if level.log:
+            return math.log(level.low) + share * math.log(level.high / level.low)
+        return torch.log((level.low + share * (level.high - level.low)).clamp_min(1e-3 * level.high))
+
+    return proportional
+
+
+def _look_closely(history: History, space: Space) -> bool:
+    """Whether the next evaluation is made at the target fidelity: every fifth, and the last tenth of the budget."""
+    asked = sum(t.asked for t in history)
+    return asked % 5 == 4 or (history.budget is not None and asked >= 0.9 * history.budget - 1)
 
 
 def _padded(y: Array, dim: int) -> Array:

@@ -183,6 +183,16 @@ def test_dask(tmp_path: Path) -> None:
     assert len(alebo.Study.open(tmp_path / "s.log").history.failed) >= 10
 
 
+def test_a_pool_of_pebbles_own_stops_what_takes_too_long(tmp_path: Path) -> None:
+    require_module("pebble", "study")
+    from pebble import ProcessPool
+
+    with ProcessPool(max_workers=1) as executor:
+        opt = alebo.run(create(tmp_path, budget=2), fn.hangs, executor=executor, timeout=0.2)
+        assert [t.state for t in opt.history] == [alebo.State.FAILED] * 2
+        assert len(alebo.run(tmp_path / "s.log", fn.sphere, executor=executor, budget=4).history.complete) == 2
+
+
 class _Job:
     """What submitit returns: no Future, but `done` and `result`."""
 

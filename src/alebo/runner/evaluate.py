@@ -256,6 +256,9 @@ class _Given:
 
     def start(self, trial: Trial) -> _Running:
         try:
+            if callable(getattr(self.executor, "schedule", None)):  # a pool of pebble's: it stops what takes too long
+                scheduled = self.executor.schedule(self.f, args=[dict(trial.params)], timeout=self.timeout)
+                return _Running(trial, scheduled, None)
             future = self.executor.submit(self.f, dict(trial.params))  # a worker elsewhere needs no alebo
         except BrokenExecutor as error:
             raise StateError(

@@ -129,7 +129,7 @@ def test_the_table_ships_small_and_answers_at_once():
     assert len(text) < 200_000
     shipped = json.loads(text)
     draws = {int(D): n for D, n in shipped["samples"].items()}
-    assert min(draws.values()) >= 150
+    assert min(draws.values()) >= 500
     chance = {(D, a, dim): hits / draws[D] for D, a, dim, hits in shipped["hits"]}
     for (D, a, dim), p in chance.items():
         better = chance.get((D, a, dim + 1))

@@ -37,8 +37,8 @@ class Prior:
 
     ridge: float = 0.5
     scale: float = 0.25
-    noise: float = 0.05
-    noise_at: float = math.log(1e-4)
+    noise: float = 0.25
+    noise_at: float = math.log(1e-5)
     noise_floor: float = 1e-6
 
 

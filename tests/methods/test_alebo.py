@@ -264,3 +264,70 @@ def test_bad_settings_get_a_sentence(settings, word):
 def test_a_dimension_above_the_space_is_refused_before_the_first_evaluation():
     with pytest.raises(alebo.InputError, match="dim <= D"):
         small(ALEBO(dim=21))
+
+
+class TestOwnAcquisition:
+    def test_any_botorch_acquisition_can_be_passed(self):
+        from botorch.acquisition import UpperConfidenceBound
+
+        method = ALEBO(
+            dim=4, initial=5, samples=3, acquisition=lambda s, pending: UpperConfidenceBound(s.model, beta=0.5)
+        )
+        opt = drive(small(method), bowl, 9)
+        assert len(opt.history.complete) == 9
+        assert np.isfinite(opt.history[-1].note["log_ei"])
+
+    def test_a_function_among_the_settings_is_passed_again_when_loading(self, tmp_path):
+        method = ALEBO(dim=4, initial=5, samples=3, acquisition=lambda s, pending: lambda X: s.model.moments(X)[0])
+        opt = drive(small(method), bowl, 6)
+        with pytest.raises(alebo.StudyError, match="plain data"):
+            opt.save(tmp_path / "s.json")
+
+
+class TestCost:
+    def test_cheap_points_are_preferred(self):
+        goals = [Minimize("v"), alebo.Cost("seconds")]
+        opt = small(goals=goals)
+        for _ in range(14):
+            t = opt.ask()[0]
+            opt.tell(t.number, {"v": bowl(t.x), "seconds": float(np.exp(4.0 * t.x[9]))})
+        later = [t.outcomes["seconds"].mean for t in opt.history[6:]]
+        assert np.median(later) < 1.0
+
+
+class TestFidelity:
+    space = Space([Float(f"x{i}", -1, 1) for i in range(20)] + [alebo.Fidelity("epochs", 1, 100, log=True)])
+
+    def evaluate(self, params):
+        x = np.array([params[f"x{i}"] for i in range(20)])
+        return bowl(x) + 0.3 * (1 - np.log(params["epochs"]) / np.log(100)) * np.sin(3 * x[2])
+
+    def test_cheap_looks_first_and_the_best_is_judged_at_the_target(self):
+        opt = Optimizer(self.space, Minimize("v"), method=ALEBO(dim=4, initial=6, samples=4), seed=0, budget=24)
+        for _ in range(24):
+            t = opt.ask()[0]
+            opt.tell(t.number, self.evaluate(t.params))
+        spent = sum(t.params["epochs"] for t in opt.history)
+        assert spent < 0.6 * 24 * 100
+        best = opt.best()
+        assert best.params["epochs"] == pytest.approx(100.0)
+        assert best.outcomes["v"].mean < 0.1
+
+    def test_it_keeps_an_axis_of_its_own_also_when_the_embedding_grows(self):
+        method = ALEBO(start=3, initial=3, samples=2, patience=1, threshold=100.0, most=8)
+        opt = Optimizer(self.space, Minimize("v"), method=method, seed=0)
+        for _ in range(8):
+            t = opt.ask()[0]
+            opt.tell(t.number, self.evaluate(t.params))
+        embedding = method.embedding(opt.history, self.space, 0)
+        assert embedding.dim > 4
+        at = self.space.fidelity[0]
+        assert np.allclose(embedding.A[at], np.eye(embedding.dim)[0])
+        assert np.allclose(np.delete(embedding.A, at, axis=0)[:, 0], 0.0)
+
+    def test_one_at_most(self):
+        with pytest.raises(alebo.InputError, match="One Fidelity"):
+            Space([Float("x", 0, 1), alebo.Fidelity("a", 1, 2), alebo.Fidelity("b", 1, 2)])
+
+    def test_a_space_with_one_survives_saving(self):
+        assert Space.from_dict(self.space.to_dict()) == self.space

@@ -280,8 +280,11 @@ class TestOwnAcquisition:
     def test_a_function_among_the_settings_is_passed_again_when_loading(self, tmp_path):
         method = ALEBO(dim=4, initial=5, samples=3, acquisition=lambda s, pending: lambda X: s.model.moments(X)[0])
         opt = drive(small(method), bowl, 6)
-        with pytest.raises(alebo.StudyError, match="plain data"):
-            opt.save(tmp_path / "s.json")
+        opt.save(tmp_path / "s.json")
+        with pytest.raises(alebo.StudyError, match="passed again"):
+            Optimizer.load(tmp_path / "s.json")
+        again = Optimizer.load(tmp_path / "s.json", method=method)
+        assert np.array_equal(again.ask()[0].x, opt.ask()[0].x)
 
 
 class TestCost:

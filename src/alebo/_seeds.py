@@ -28,7 +28,7 @@ def reproducible(seed: int) -> Iterator[None]:
     also the fastest for the small matrices met here.
     """
     import torch
-    from threadpoolctl import threadpool_limits
+    from threadpoolctl import threadpool_limits  # type: ignore[import-not-found, import-untyped, unused-ignore]
 
     state, threads = torch.get_rng_state(), torch.get_num_threads()
     numpy_state = np.random.get_state()  # noqa: NPY002  (third-party parts draw from it)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -61,15 +61,14 @@ class Surrogate:
         """The posterior mean and standard deviation of every objective and constrained outcome at the trained points."""
         out: list[dict[str, Outcome]] = [{} for _ in range(len(self.Y))]
 
-        def add(name: str, model: MahalanobisGP, back: Callable[[float], float]) -> None:
+        def add(name: str, model: MahalanobisGP, sign: float, bound: float) -> None:
             for i, (mean, variance) in enumerate(zip(*model.moments(self.Y.unsqueeze(-2)), strict=True)):
-                out[i][name] = Outcome(back(float(mean)), float(variance) ** 0.5)
+                out[i][name] = Outcome(sign * float(mean) + bound, float(variance) ** 0.5)
 
         for c, model in zip(self.goals.constraints, self.constraints, strict=True):
-            sign = 1.0 if isinstance(c, AtMost) else -1.0
-            add(c.outcome, model, lambda v, c=c, sign=sign: sign * v + c.bound)
+            add(c.outcome, model, 1.0 if isinstance(c, AtMost) else -1.0, c.bound)
         for g, model in zip(self.goals.objectives, self.objectives, strict=True):
-            add(g.outcome, model, lambda v, sign=self.goals.sign(g.outcome): -sign * v)  # noqa: B008
+            add(g.outcome, model, -self.goals.sign(g.outcome), 0.0)
         return out
 
     def packed(self) -> dict[str, list[float]]:

@@ -40,4 +40,5 @@ def sobol_points(D: int, n: int, seed: int) -> np.ndarray[tuple[int, int], np.dt
     if D > qmc.Sobol.MAXDIM:
         return np.stack([generator(seed, "sobol", i).uniform(-1, 1, D) for i in range(n)])
     unit = qmc.Sobol(D, scramble=True, rng=rng).random_base2(max(0, int(np.ceil(np.log2(max(n, 1))))))
-    return 2.0 * unit[:n] - 1.0
+    points: np.ndarray[tuple[int, int], np.dtype[np.float64]] = 2.0 * unit[:n] - 1.0
+    return points

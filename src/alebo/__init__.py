@@ -69,7 +69,7 @@ _DOOR = {
 _ROOMS = ("bench", "diagnostics", "geometry", "integrations", "methods", "models", "plots", "report")
 _WHERE = {name: room for room, names in _DOOR.items() for name in names}
 
-__all__ = ["__version__", *sorted(_WHERE), *_ROOMS]  # noqa: PLE0604
+__all__ = ["__version__", *sorted(_WHERE), *_ROOMS]
 
 
 def __getattr__(name: str) -> Any:

@@ -365,8 +365,11 @@ class Space:
         level = self.fidelity[1]
         return abs(float(params[level.name]) - level.target) <= 1e-9 * max(abs(level.low), abs(level.high))
 
-    def rows(self) -> tuple[Array, Array]:
-        """The linear constraints as rows `A x <= b` over the cube.  -> (k x D, k)"""
+    def rows(self, *, rounded: bool = False) -> tuple[Array, Array]:
+        """The linear constraints as rows `A x <= b` over the cube.  -> (k x D, k)
+
+        With `rounded`, tightened so that they still hold when whole numbers are rounded.
+        """
         A, b = np.zeros((len(self.constraints), self.dimension)), np.zeros(len(self.constraints))
         fixed = {p.name: p.value for p in self.parameters if isinstance(p, Fixed)}
         place = {p.name: j for j, (_, p) in enumerate(self._numeric)}
@@ -379,6 +382,8 @@ class Space:
                 j = place[name]
                 A[row, self._at[j]] = coefficient * 0.5 * (self._high[j] - self._low[j])
                 b[row] -= coefficient * 0.5 * (self._high[j] + self._low[j])
+                if rounded and self._int[j]:
+                    b[row] -= 0.5 * abs(coefficient)
         return A, b
 
     def _check_constraints(self) -> None:

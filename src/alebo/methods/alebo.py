@@ -214,7 +214,7 @@ class ALEBO(Method):
         else:
             others = KINDS[self.kind](D - 1, min(dim, D - 1), derive(seed, "embedding")).orthonormal()
             embedding = others.beside(space.fidelity[0])
-        rows, bounds = space.rows()
+        rows, bounds = space.rows(rounded=True)
         if len(bounds) and embedding.domain.intersect(rows @ embedding.A, bounds - rows @ embedding.x0).empty:
             embedding = embedding.through(_feasible_point(rows, bounds))
             log.warning(
@@ -226,10 +226,14 @@ class ALEBO(Method):
 
     def domain(self, embedding: Embedding, space: Space) -> Polytope:
         """Where proposals may lie: inside the bounds (paper, eq. 1) and the linear constraints."""
-        rows, bounds = space.rows()
-        if not len(bounds):
+        if not space.constraints:
             return embedding.domain
-        return embedding.domain.intersect(rows @ embedding.A, bounds - rows @ embedding.x0)
+        for rounded in (True, False):
+            rows, bounds = space.rows(rounded=rounded)
+            domain = embedding.domain.intersect(rows @ embedding.A, bounds - rows @ embedding.x0)
+            if not domain.empty:
+                break
+        return domain
 
     def training(self, history: History, embedding: Embedding, space: Space) -> tuple[list[Trial], Array]:
         """The completed trials that the embedding can see, and where it sees them.  -> n trials, n x d_e"""

@@ -72,7 +72,7 @@ def test_a_linear_acquisition_is_maximised_at_the_vertex_that_a_linear_program_f
 
 
 def test_maxima_are_as_good_as_slsqp_from_many_starts():
-    embedding, Y, _, model = world(n=40)
+    embedding, _Y, _, model = world(n=40)
     acquisition, domain = LogEI(model), embedding.domain
     _, value = propose(acquisition, domain, 3)
 

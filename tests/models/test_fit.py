@@ -69,7 +69,7 @@ def test_marginal_likelihood_is_gpytorchs(seed):
     model.train()
     with torch.no_grad():
         mll = gpytorch.mlls.ExactMarginalLogLikelihood(model.likelihood, model)
-        for _, module, prior, *_ in list(mll.named_priors()):
+        for _, module, _prior, *_ in list(mll.named_priors()):
             for name in list(module._priors):
                 del module._priors[name]
         theirs = float(mll(model(target.Y), target.v)) * target.n

@@ -71,7 +71,7 @@ def ask_seconds(opt: alebo.Optimizer, q: int = 1, repeats: int = 3) -> float:
         times.append(time.process_time() - start)
         last = opt.history[-q:]
         opt.history = replace(
-            history, trials=history.trials[: len(history) - 1] + (replace(history[-1], note=last[0].note),)
+            history, trials=(*history.trials[: len(history) - 1], replace(history[-1], note=last[0].note))
         )
     return float(np.median(times))
 

@@ -171,3 +171,19 @@ def test_resuming_is_no_news() -> None:
         progress.start(history(3.0, 1.0, None))
         progress.update(replace(history(3.0, 1.0, None, 2.0)))
     assert console.file.getvalue() == ""  # type: ignore[attr-defined]
+
+
+def test_cheap_looks_do_not_count() -> None:
+    from alebo import Float, Space
+    from alebo.space import Fidelity
+
+    space = Space([Float("a", 0, 1), Fidelity("epochs", 1, 10)])
+    rows = [(5.0, 10), (1.0, 2), (3.0, 10)]
+    told = [
+        Trial(i, {"a": 0.5, "epochs": e}, np.zeros(2), None, {"loss": Outcome(v)}, State.COMPLETE)
+        for i, (v, e) in enumerate(rows)
+    ]
+    now = snapshot(History(tuple(told)), LOSS, space=space)
+    assert (now.best, now.best_trial, now.infeasible) == (3.0, 2, 0)
+    assert now.trace == (5.0, 5.0, 3.0)
+    assert events(History(tuple(told[:1])), History(tuple(told[:2])), LOSS, space) == []

@@ -326,7 +326,7 @@ def diagnose(
         "failed": len(history.failed),
         "infeasible": infeasible,
         "reasons": tuple(reasons.most_common(3)),
-        "since_improvement": _since_improvement(history, goals),
+        "since_improvement": _since_improvement(history, goals, space),
         "D": space.dimension,
         "method": "" if method is None else method.name,
         "grows": getattr(method, "name", "") == "alebo" and getattr(method, "dim", 0) is None,
@@ -369,12 +369,13 @@ def _containment(D: int, active: int, dim: int) -> float | None:
     return probability(D, active, dim) if 1 <= active <= min(dim, 10) and D <= 5000 else None
 
 
-def _since_improvement(history: History, goals: Goals) -> int | None:
+def _since_improvement(history: History, goals: Goals, space: Space) -> int | None:
     if not goals.single:
         return None
     best, since = math.inf, None
     for t in history:
-        if t.complete and goals.feasible(t.outcomes) and float(goals.objective_values(t.outcomes)[0]) < best:
+        good = t.complete and goals.feasible(t.outcomes) and space.at_target(t.params)
+        if good and float(goals.objective_values(t.outcomes)[0]) < best:
             best, since = float(goals.objective_values(t.outcomes)[0]), 0
         elif since is not None and t.state.value != "pending":
             since += 1

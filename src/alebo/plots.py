@@ -64,7 +64,7 @@ def trace_png(
 # -- pure data for the report -----------------------------------------------------------------------------------------
 
 
-def convergence_data(history: History, goals: Goals) -> dict[str, Any]:
+def convergence_data(history: History, goals: Goals, space: Space | None = None) -> dict[str, Any]:
     """Every finished trial and the best value so far, in the user's sign."""
     objective = goals.objectives[0].outcome
     sign, best = goals.sign(objective), math.inf
@@ -73,7 +73,7 @@ def convergence_data(history: History, goals: Goals) -> dict[str, Any]:
         if t.state is State.PENDING:
             continue
         good = t.complete and goals.feasible(t.outcomes)
-        if good:
+        if good and (space is None or space.at_target(t.params)):  # a cheap look does not count
             best = min(best, float(goals.objective_values(t.outcomes)[0]))
         out["number"].append(t.number)
         out["value"].append(t.outcomes[objective].mean if t.complete else None)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from .goals import Goals, pareto
 from .history import History, State, Trial
+from .space import Space
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -46,6 +47,7 @@ def snapshot(
     history: History,
     goals: Goals,
     *,
+    space: Space | None = None,
     model_seconds: float = 0.0,
     evaluation_seconds: float = 0.0,
     seconds_per_trial: float | None = None,
@@ -53,20 +55,21 @@ def snapshot(
     """The state of a run from its history and the seconds spent so far."""
     done = [t for t in history if t.state is not State.PENDING]
     feasible = [t for t in done if t.complete and goals.feasible(t.outcomes)]
+    counted = {t.number for t in feasible if space is None or space.at_target(t.params)}  # cheap looks do not count
     complete = sum(t.complete for t in done)
     front = not goals.single
     name = " and ".join(g.outcome for g in goals.objectives)
     best: Number = None
     best_trial: int | None = None
     if front:
-        trace = _front_sizes(done, goals)
+        trace = _front_sizes(done, goals, counted)
         best = trace[-1] if trace and feasible else None
     else:
         trace = []
         sign = goals.sign(goals.objectives[0].outcome)
         lowest = math.nan
         for t in done:
-            if t.complete and goals.feasible(t.outcomes):
+            if t.number in counted:
                 value = float(goals.objective_values(t.outcomes)[0])
                 if not value >= lowest:
                     lowest, best_trial = value, t.number
@@ -95,13 +98,13 @@ def snapshot(
     )
 
 
-def _front_sizes(done: Sequence[Trial], goals: Goals) -> list[float]:
+def _front_sizes(done: Sequence[Trial], goals: Goals, counted: set[int]) -> list[float]:
     import numpy as np
 
     sizes: list[float] = []
     rows: list[Any] = []
     for t in done:
-        if t.complete and goals.feasible(t.outcomes):
+        if t.number in counted:
             rows.append(goals.objective_values(t.outcomes))
             values = np.stack(rows)
             rows = list(values[pareto(values)])
@@ -186,7 +189,7 @@ def status_lines(now: Snapshot, *, title: str = "", width: int = 80, ascii_only:
     return [line[:width].rstrip() for line in lines]
 
 
-def events(before: History | None, after: History, goals: Goals) -> list[str]:
+def events(before: History | None, after: History, goals: Goals, space: Space | None = None) -> list[str]:
     """One line for each thing worth knowing that happened between two looks at a run."""
     seen = {} if before is None else {t.number: t.state for t in before}
     fresh = [t for t in after if t.state is not State.PENDING and seen.get(t.number, State.PENDING) is State.PENDING]
@@ -195,8 +198,12 @@ def events(before: History | None, after: History, goals: Goals) -> list[str]:
     for t in fresh:
         if t.state is State.FAILED:
             out.append(f"trial {t.number} failed: {(t.reason or 'no reason given').splitlines()[0]}")
-    known = [] if before is None else [t for t in before if t.complete and goals.feasible(t.outcomes)]
-    good = [t for t in fresh if t.complete and goals.feasible(t.outcomes)]
+
+    def counts(t: Trial) -> bool:
+        return t.complete and goals.feasible(t.outcomes) and (space is None or space.at_target(t.params))
+
+    known = [] if before is None else [t for t in before if counts(t)]
+    good = [t for t in fresh if counts(t)]
     if good and not known and goals.constraints:
         out.append(f"trial {good[0].number} is the first that satisfies the constraints")
     if goals.single and good:
@@ -227,6 +234,7 @@ class Progress:
 
     goals: Goals
     title: str = ""
+    space: Space | None = None  # where evaluations have a fidelity, only those at its target count
     console: Console | None = None
     log_events: bool = False  # print the event lines where there is no terminal, too
     model_seconds: float = 0.0
@@ -269,7 +277,7 @@ class Progress:
         """Take in a later history of the run, and the seconds that were spent since the last one."""
         self.model_seconds += model_seconds
         self.evaluation_seconds += evaluation_seconds
-        for line in events(self._last, history, self.goals):
+        for line in events(self._last, history, self.goals, self.space):
             self._say(line)
         self._last = history
         self._draw(history)
@@ -281,6 +289,7 @@ class Progress:
         return snapshot(
             history,
             self.goals,
+            space=self.space,
             model_seconds=self.model_seconds,
             evaluation_seconds=self.evaluation_seconds,
             seconds_per_trial=rate,

@@ -38,7 +38,7 @@ def report_data(
     """Everything the report shows, as plain data. Pure, and the slow part: it fits and cross-validates the models."""
     models = fit_models(history, space, goals, method=method, seed=seed)
     said = diagnose(history, space, goals, method=method, seed=seed, models=models)
-    best = _best(history, goals) if best is None else best
+    best = _best(history, goals, space) if best is None else best
     front = front_data(history, goals)
     shown = [t for t, on in zip(_feasible(history, goals), front["front"], strict=True) if on] if front else [best]
     return {
@@ -57,7 +57,7 @@ def report_data(
         "best": None if best is None else _trial(best),
         "verdicts": [vars(v) for v in said.verdicts],
         "numbers": _numbers(said),
-        "convergence": convergence_data(history, goals),
+        "convergence": convergence_data(history, goals, space),
         "fits": [fit_data(f) for f in said.fits],
         "contours": _contours(models, goals, best),
         "sensitivity": [vars(s) for s in said.sensitivity[:TOP]],
@@ -113,8 +113,8 @@ def _feasible(history: History, goals: Goals) -> list[Trial]:
     return [t for t in history.complete if goals.feasible(t.outcomes)]
 
 
-def _best(history: History, goals: Goals) -> Trial | None:
-    good = _feasible(history, goals)
+def _best(history: History, goals: Goals, space: Space) -> Trial | None:
+    good = [t for t in _feasible(history, goals) if space.at_target(t.params)]
     return min(good, key=lambda t: float(goals.objective_values(t.outcomes)[0])) if good else None
 
 

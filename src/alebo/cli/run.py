@@ -46,7 +46,7 @@ def run(where: str, *, budget: int | None, workers: int | None, log: bool, as_js
     if done and words.is_terminal and not as_json:
         say(words, f"{done} evaluations are already there; going on.", "dim")
     command = type(file.evaluator).__name__ == "CommandEvaluator"
-    with Progress(study.goals, title=file.name, console=words, log_events=log) as progress:
+    with Progress(study.goals, title=file.name, space=study.space, console=words, log_events=log) as progress:
         progress.start(before)
 
         def step(trial: Trial, study: Study) -> None:

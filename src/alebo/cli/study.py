@@ -276,8 +276,8 @@ def status(where: str, *, as_json: bool) -> None:
 
     study, file = open_study(where, create=False)
     with study:
-        history, goals = study.history, study.goals
-    now = snapshot(history, goals)
+        history, goals, space = study.history, study.goals, study.space
+    now = snapshot(history, goals, space=space)
     pending = [t.number for t in history.pending]
     failures = [{"number": t.number, "reason": t.reason} for t in history.failed]
     if as_json:

@@ -374,7 +374,7 @@ def test_events_of_a_run_are_printed_on_request(here: Path, alebo: Any) -> None:
 def test_interrupted_and_run_again(here: Path, alebo: Any) -> None:
     require_module("optuna", "study")
     new(alebo, budget=5)
-    (here / "sim.py").write_text("import time\ntime.sleep(0.4)\n" + SIM)
+    (here / "sim.py").write_text("import time\ntime.sleep(1.5)\n" + SIM)
     log = here / "err.txt"
     with log.open("w") as err:
         process = subprocess.Popen(

@@ -111,12 +111,16 @@ def test_hypervolume_in_two_and_three_objectives() -> None:
 
 
 def test_the_summary_says_where_we_are_not_first() -> None:
-    runs = [made("alebo", s, [0.5]) for s in range(3)] + [made("x", s, [v]) for s, v in enumerate([0.4, 0.4, 9.0])]
+    other = [made("x", s, [v]) for s, v in enumerate([0.4, 0.4, 0.4, 0.4, 9.0])]
+    lucky = made("lucky", 0, [0.398])  # a single run is no method's standing
+    runs = [*(made("alebo", s, [0.5]) for s in range(5)), *other, lucky]
     text = summary(Results(tuple(runs)), ["branin-100", "gramacy-100"])
     assert "median worse by 0.1 than x" in text
     assert "mean worse" not in text
+    assert "lucky" not in text
     assert "| gramacy-100 | 0 |  |  |  |  | not run |" in text
-    assert "first in both" in summary(Results((*runs[:3], *[made("x", s, [2.0]) for s in range(3)])), ["branin-100"])
+    assert "first in both" in summary(Results((*runs[:5], *[made("x", s, [2.0]) for s in range(5)])), ["branin-100"])
+    assert "too few runs" in summary(Results((*runs[:2], *other)), ["branin-100"])
 
 
 @pytest.fixture

@@ -32,6 +32,8 @@ NAMES = {
     "descent-linebo": "descentlinebo",
 }
 
+ENOUGH = 5  # runs below which no verdict is given, and no method is called first
+
 
 @cache
 def published() -> dict[str, Any]:
@@ -72,8 +74,8 @@ def verdict(mean: float, se: float, runs: int, known: dict[str, Any] | None, *, 
     if known is None or known.get("mean") is None:
         return "not published"
     text = f"published {known['mean']:.4g} ± {known['se']:.2g}"
-    if runs < 5:
-        return f"{text}; {runs} runs of ours are too few to judge"
+    if runs < ENOUGH:
+        return f"{text}; {runs} of ours {'is' if runs == 1 else 'are'} too few to judge"
     z = sign * (mean - known["mean"]) / math.hypot(se, known["se"])
     word = "agrees" if abs(z) <= 2 else "better" if z < 0 else "worse"
     return f"{text}: {word}, z = {z:+.1f}"

@@ -9,7 +9,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from .published import is_study, paper_name, published
+from .published import ENOUGH, is_study, paper_name, published
 from .results import Results
 from .statistics import Line, Pair, lines, pairs
 
@@ -148,9 +148,17 @@ def summary(results: Results, problems: Sequence[str], label: str = "alebo") -> 
         found = [line for line in lines(results, problem, draws=1) if line.runs] if problem in results.problems else []
         mine = next((line for line in found if line.label == label), None)
         # studies of one method's settings are not methods of their own
-        others = [x for x in found if x.label != label and not is_study(x.label)]
-        if mine is None or not others:
-            rows.append([problem, "0" if mine is None else str(mine.runs), "", "", "", "", "not run"])
+        others = [x for x in found if x.label != label and not is_study(x.label) and x.runs >= ENOUGH]
+        if mine is None or not others or mine.runs < ENOUGH:
+            runs = 0 if mine is None else mine.runs
+            word = (
+                "not run"
+                if not runs
+                else "too few runs to judge"
+                if runs < ENOUGH
+                else "no other method has enough runs"
+            )
+            rows.append([problem, str(runs), "", "", "", "", word])
             continue
         sign = results.of(problem)[0].sign
         mean = min(others, key=lambda x: sign * x.mean)

@@ -11,7 +11,7 @@ import numpy as np
 from alebo import InputError
 
 from ..problems import PAPER
-from ..published import is_study, published, row, verdict
+from ..published import ENOUGH, is_study, published, row, verdict
 from ..results import Results, load
 from ._style import colour, order, pyplot, save
 
@@ -116,8 +116,9 @@ def caption(data: dict[str, Any]) -> str:
     parts = []
     for problem, by_label in data.items():
         means = {x: float(np.nanmean(d["final"])) for x, d in by_label.items()}
-        first = min(means, key=lambda x: means[x])
-        text = f"{problem}: best mean {first} ({means[first]:.4f})"
+        enough = [x for x in means if by_label[x]["runs"] >= ENOUGH]
+        first = min(enough, key=lambda x: means[x], default=None)
+        text = f"{problem}: " + (f"best mean {first} ({means[first]:.4f})" if first else "too few runs to name a first")
         for label in ("alebo-paper", "alebo-fixed", "alebo"):
             if label in by_label:
                 d = by_label[label]
@@ -127,6 +128,6 @@ def caption(data: dict[str, Any]) -> str:
                 )
         parts.append(text)
     return (
-        "Fig. 5 and S7. Mean best value and log regret by evaluation, and every run's end; the number of runs is in brackets, "
+        "Fig. 5 and S7. Mean best value and log regret by evaluation, and every run's end; the number of runs is in brackets (methods with fewer than five are shown but not judged), "
         f"crosses are the published means of ALEBO. {'. '.join(parts)}."
     )

@@ -66,7 +66,7 @@ def test_it_searches_a_mixed_space_and_resumes(tmp_path) -> None:
     for t in [*pending, *a]:
         SPACE.check(t.params)
         opt.tell(t.number, loss(t.params))
-    run(opt, 2)
+    run(opt, 5)
     assert loss(opt.best().params) < loss(opt.history[0].params)
 
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .._errors import InputError, StateError, StudyError
+from .._errors import InputError, MissingPartError, StateError, StudyError
 from ._out import err, out, plain, print_json, say, table
 
 if TYPE_CHECKING:
@@ -65,7 +65,9 @@ def _quiet() -> None:
     try:
         import optuna
     except ImportError:
-        return  # the runner says which part is missing
+        raise MissingPartError(
+            'A study is stored with Optuna, which is not installed. Run: pip install "alebo[study]"'
+        ) from None
     optuna.logging.set_verbosity(optuna.logging.WARNING)
 
 

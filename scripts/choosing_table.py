@@ -1,0 +1,95 @@
+"""Write the tables of docs/choosing.md from stored runs: `python scripts/choosing_table.py`.
+
+Reads `results/<problem>/<method>/<seed>.json`, whatever is there, and replaces what stands between the two markers of the page.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+HERE = Path(__file__).resolve().parents[1]
+PAGE = HERE / "docs" / "choosing.md"
+START, END = "<!-- tables: begin -->", "<!-- tables: end -->"
+# title, folders read as one problem, better direction, references
+PROBLEMS: list[tuple[str, list[str], float, str]] = [
+    ("Hexapod gait, D=72", ["hexapod-72"], 1.0, "tripod by hand 9.24, standing still 5.00, ceiling 10"),
+    (
+        "Architecture search under a time limit, D=30",
+        ["nasbench201-30", "nasbench201-30-penalised"],
+        1.0,
+        "best of the table 90.638",
+    ),
+    ("Rover, D=60", ["rover-60"], 1.0, "border path 4.911"),
+    ("Sparse regression on diabetes data, D=64", ["lasso-diabetes-64"], -1.0, ""),
+    ("HalfCheetah, linear policy, D=102", ["halfcheetah-102"], 1.0, ""),
+    ("Boosted trees, 22 mixed parameters", ["tuning-22"], -1.0, "scikit-learn's trees 0.1214, logistic model 0.0730"),
+]
+
+
+def final(run: dict[str, Any], sign: float) -> float:
+    """The best value of a run, NaN where nothing feasible was found; large is good after `sign`."""
+    series = run["outcomes"][run["goals"][0]["outcome"]]
+    feasible = run["feasible"] or [True] * len(series)
+    values = [sign * v for v, ok in zip(series, feasible, strict=True) if ok and v is not None]
+    return sign * max(values) if values else float("nan")
+
+
+def table(folders: list[str], sign: float) -> list[str]:
+    """Rows by method, best mean first; one table for each number of evaluations."""
+    groups: dict[tuple[int, str], list[dict[str, Any]]] = {}
+    for folder in folders:
+        for file in sorted((HERE / "results" / folder).glob("*/*.json")):
+            run = json.loads(file.read_text())
+            if run.get("state") == "complete":
+                adapted = " (infeasible = poor)" if folder.endswith("-penalised") else ""
+                groups.setdefault((run["budget"], run["label"] + adapted), []).append(run)
+    out: list[str] = []
+    for budget in sorted({b for b, _ in groups}):
+        rows = []
+        for (_, label), runs in ((k, v) for k, v in groups.items() if k[0] == budget):
+            values = np.array([final(r, sign) for r in runs])
+            found = values[np.isfinite(values)]
+            if not len(found):
+                continue
+            error = found.std(ddof=1) / np.sqrt(len(found)) if len(found) > 1 else float("nan")
+            model = np.mean([np.sum(r["seconds"]["model"]) / budget for r in runs])
+            rows.append((sign * found.mean(), label, len(runs), found, error, model))
+        out += [
+            f"{budget} evaluations:",
+            "",
+            "| method | seeds | mean ± SE | median | worst | best | model s for each |",
+        ]
+        out.append("|---|---|---|---|---|---|---|")
+        for _, label, n, found, error, model in sorted(rows, key=lambda r: r[:2], reverse=True):
+            worst, best = (sign * f(sign * found) for f in (np.min, np.max))
+            spread = f" ± {error:.3f}" if np.isfinite(error) else ""
+            cells = [
+                label,
+                str(n),
+                f"{found.mean():.3f}{spread}",
+                *(f"{v:.3f}" for v in (np.median(found), worst, best)),
+            ]
+            out.append("| " + " | ".join([*cells, f"{model:.2f}"]) + " |")
+        out.append("")
+    return out
+
+
+def main() -> None:
+    text = []
+    for title, folders, sign, note in PROBLEMS:
+        rows = table(folders, sign)
+        if rows:
+            goal = "maximised" if sign > 0 else "minimised"
+            text += [f"### {title}", "", f"`{folders[0]}`, {goal}" + (f"; {note}." if note else "."), "", *rows]
+    page = PAGE.read_text()
+    block = f"{START}\n\n" + "\n".join(text).strip() + f"\n\n{END}"
+    PAGE.write_text(re.sub(re.escape(START) + ".*?" + re.escape(END), lambda _: block, page, flags=re.DOTALL))
+
+
+if __name__ == "__main__":
+    main()

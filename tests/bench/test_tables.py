@@ -36,13 +36,18 @@ TEMPLATE = replication(problem("branin-100"), "sobol", 0, budget=1)
 
 
 def test_the_numbers_of_a_line() -> None:
-    runs = [made("a", s, [9.0, v]) for s, v in enumerate([0.4, 0.4, 0.43, 2.0])]
-    (line,) = lines(Results(tuple(runs)), "branin-100")
-    assert line.mean == pytest.approx(0.8075)
-    assert line.se == pytest.approx(np.std([0.4, 0.4, 0.43, 2.0]) / 2)
+    ends = [0.4, 0.4, 0.4, 0.43, 0.43, 2.0]
+    runs = [made("a", s, [9.0, v]) for s, v in enumerate(ends)]
+    lucky = made("lucky", 0, [9.0, 0.398])
+    line, few = lines(Results((*runs, lucky)), "branin-100")
+    assert line.mean == pytest.approx(np.mean(ends))
+    assert line.se == pytest.approx(np.std(ends) / np.sqrt(6))
     assert (line.median, line.worst, line.best) == (pytest.approx(0.415), 2.0, 0.4)
     assert line.within == 0.5  # 0.4 is within 1 % of 0.397887, 0.43 is not
-    assert (line.reach, line.reached) == (2.0, 3)  # 0.43 is within 10 %
+    assert (line.reach, line.reached) == (2.0, 5)  # 0.43 is within 10 %
+    assert few.label == "lucky"  # a better mean, but of one run: it stands last, without rank or verdict
+    assert math.isnan(few.rank)
+    assert few.z is None
     assert (line.model_seconds, line.evaluation_seconds) == (0.5, 0.25)
     assert (line.rank, line.rank_low, line.rank_high) == (1.0, 1.0, 1.0)
 

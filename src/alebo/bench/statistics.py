@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from alebo import InputError
 
 from .._seeds import generator
+from .published import ENOUGH
 from .published import row as published_row
 from .results import Results, Run
 
@@ -49,7 +50,7 @@ class Line:
     @property
     def z(self) -> float | None:
         """Our mean minus the published, in combined standard errors; negative is better where small is good."""
-        if self.published_mean is None or self.published_se is None:
+        if self.published_mean is None or self.published_se is None or self.runs < ENOUGH:
             return None
         combined = math.hypot(self.se, self.published_se)
         return (self.mean - self.published_mean) / combined if combined > 0 else None
@@ -90,13 +91,16 @@ def evaluations_to(run: Run, share: float = 0.1) -> float:
 
 
 def lines(results: Results, problem: str, *, draws: int = 1000, seed: int = 0) -> list[Line]:
-    """One line for each method, best mean first."""
+    """One line for each method, best mean first; those with fewer than five runs after the others, without a rank."""
     labels = results.labels(problem)
     groups = {label: results.of(problem, label) for label in labels}
     groups = {label: runs for label, runs in groups.items() if runs}
-    ranks = bootstrap_ranks([scores(runs) for runs in groups.values()], draws=draws, seed=seed)
+    judged = [label for label, runs in groups.items() if len(runs) >= ENOUGH]
+    drawn = bootstrap_ranks([scores(groups[label]) for label in judged], draws=draws, seed=seed)
+    ranks = dict(zip(judged, drawn, strict=True))
     out = []
-    for (label, runs), rank in zip(groups.items(), ranks, strict=True):
+    for label, runs in groups.items():
+        rank = ranks.get(label, np.full(1, np.nan))  # a method with few runs has no rank, and gives others none
         s, sign = scores(runs), runs[0].sign
         found = s[np.isfinite(s)]
         reach = np.array([evaluations_to(r) for r in runs])
@@ -135,7 +139,7 @@ def lines(results: Results, problem: str, *, draws: int = 1000, seed: int = 0) -
             nan = math.nan
             out.append(Line(problem, label, 0, n, 0, nan, nan, nan, nan, nan, nan, nan, 0, nan, nan, nan, nan, nan))
     sign = results.of(problem)[0].sign if results.of(problem) else 1.0
-    return sorted(out, key=lambda line: (math.isnan(line.mean), sign * line.mean))
+    return sorted(out, key=lambda line: (math.isnan(line.mean), line.runs < ENOUGH, sign * line.mean))
 
 
 def _median(values: Array) -> float:

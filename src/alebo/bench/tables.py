@@ -72,7 +72,7 @@ def cells(line: Line, budget: int) -> list[str]:
         reach,
         number(line.model_seconds, 3),
         number(line.evaluation_seconds, 4),
-        f"{number(line.rank, 1)} [{number(line.rank_low, 0)}, {number(line.rank_high, 0)}]",
+        "" if math.isnan(line.rank) else f"{line.rank:.1f} [{line.rank_low:.0f}, {line.rank_high:.0f}]",
         f"{number(line.published_mean)} ± {number(line.published_se)}" if known else "",
         number(line.published_median),
         "" if line.z is None else f"{line.z:+.1f}",
@@ -96,6 +96,8 @@ def notes(results: Results, problem: str) -> list[str]:
     """What belongs under a table: failures, the commits, and the paper's methods that were not run."""
     runs = results.of(problem)
     out = []
+    if any(0 < line.runs < ENOUGH for line in lines(results, problem, draws=1)):
+        out.append(f"Methods with fewer than {ENOUGH} runs stand last and are not ranked or judged.")
     if any(line.published_mean is not None for line in lines(results, problem, draws=1)):
         out.append(
             "z: our mean minus the published one in combined standard errors"

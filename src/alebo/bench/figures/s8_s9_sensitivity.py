@@ -34,6 +34,8 @@ def data(folder: Path) -> dict[str, Any]:
             runs = results.alike(f"branin-{D}", family)
             if runs:
                 out["D"].setdefault(family, {})[D] = _summary(runs, row(f"branin-{D}", "alebo"))
+    for kind in out:  # one point is no dependence
+        out[kind] = {family: by for family, by in out[kind].items() if len(by) > 1}
     if not out["d_e"] and not out["D"]:
         raise InputError(
             f"Sensitivity needs runs of branin-100 with labels such as alebo-paper-dim5 and of branin-50 to branin-1000; {folder} "
@@ -77,7 +79,11 @@ def draw(data: dict[str, Any], path: Path) -> str:
             )
             ends.scatter(positions, [by[x]["median"] for x in xs], marker="_", s=60, color=colour(family))
             words += _agreement(kind, family, by)
-        known = {x: d["published"] for by in data[kind].values() for x, d in by.items() if d["published"]}
+        rows = {
+            x: row("branin-100", f"alebo-dim{x}") if kind == "d_e" else row(f"branin-{x}", "alebo")
+            for x in _positions(kind)
+        }
+        known = {x: found for x, found in rows.items() if found}
         at_known = [_positions(kind).index(x) - 0.15 for x in sorted(known)]
         ends.errorbar(
             at_known,

@@ -103,6 +103,7 @@ def test_the_embedding_goes_on_as_it_was(tmp_path: Path) -> None:
 
 def drive(path: str, budget: int, said: str) -> None:
     """A driver of its own, to be killed."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job would ignore it
     study = alebo.Study.create(path, SPACE, GOAL, method=Sobol(), seed=3, budget=budget)
     try:
         alebo.run(study, fn.slow)

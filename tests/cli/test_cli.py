@@ -21,6 +21,11 @@ from alebo.cli.new import parameter_line
 from alebo.studyfile import load
 from tests.conftest import require_module
 
+# a test run in the background of a shell would have its children ignore Ctrl-C
+STOPPABLE = (
+    "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+    "from alebo.cli import main; main(['run', '--log'])"
+)
 SIM = """\
 import json, sys
 p = json.load(open(sys.argv[1]))
@@ -374,12 +379,10 @@ def test_events_of_a_run_are_printed_on_request(here: Path, alebo: Any) -> None:
 def test_interrupted_and_run_again(here: Path, alebo: Any) -> None:
     require_module("optuna", "study")
     new(alebo, budget=5)
-    (here / "sim.py").write_text("import time\ntime.sleep(1.5)\n" + SIM)
+    (here / "sim.py").write_text("import time\ntime.sleep(0.8)\n" + SIM)
     log = here / "err.txt"
     with log.open("w") as err:
-        process = subprocess.Popen(
-            [sys.executable, "-c", "from alebo.cli import main; main(['run', '--log'])"], stderr=err, cwd=here
-        )
+        process = subprocess.Popen([sys.executable, "-c", STOPPABLE], stderr=err, cwd=here)
         for _ in range(600):
             if "best loss" in log.read_text() or process.poll() is not None:
                 break

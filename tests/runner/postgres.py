@@ -77,7 +77,9 @@ def server() -> Iterator[str]:
 
 
 if __name__ == "__main__":  # python -m tests.runner.postgres COMMAND ... {url} ...: the command, with a server for it
+    import signal
     import sys
 
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that the server goes, too
     with server() as address:
         sys.exit(subprocess.run([part.replace("{url}", address) for part in sys.argv[1:]]).returncode)

@@ -187,3 +187,12 @@ def test_cheap_looks_do_not_count() -> None:
     assert (now.best, now.best_trial, now.infeasible) == (3.0, 2, 0)
     assert now.trace == (5.0, 5.0, 3.0)
     assert events(History(tuple(told[:1])), History(tuple(told[:2])), LOSS, space) == []
+
+
+def test_a_resumed_run_divides_its_seconds_by_its_own_evaluations() -> None:
+    with Progress(LOSS, console=Console(file=io.StringIO(), force_terminal=False)) as progress:
+        progress.start(history(3.0, 2.0, 1.0))
+        progress.update(history(3.0, 2.0, 1.0, 5.0), model_seconds=4.0, evaluation_seconds=8.0)
+        text = "\n".join(status_lines(progress.now(history(3.0, 2.0, 1.0, 5.0))))
+    assert "model 4.0 s" in text
+    assert "evaluation 8.0 s" in text

@@ -41,6 +41,7 @@ class Snapshot:
     evaluation_seconds: float = 0.0  # spent in evaluations, all told
     seconds_left: float | None = None
     front: bool = False
+    timed: int | None = None  # how many evaluations the seconds belong to; a resumed run has not timed the earlier ones
 
 
 def snapshot(
@@ -51,6 +52,7 @@ def snapshot(
     model_seconds: float = 0.0,
     evaluation_seconds: float = 0.0,
     seconds_per_trial: float | None = None,
+    timed: int | None = None,
 ) -> Snapshot:
     """The state of a run from its history and the seconds spent so far."""
     done = [t for t in history if t.state is not State.PENDING]
@@ -95,6 +97,7 @@ def snapshot(
         evaluation_seconds=evaluation_seconds,
         seconds_left=left,
         front=front,
+        timed=timed,
     )
 
 
@@ -176,7 +179,7 @@ def status_lines(now: Snapshot, *, title: str = "", width: int = 80, ascii_only:
     room = min(40, width - len(second) - 2)
     spark = sparkline(now.trace, room, ASCII_BARS if ascii_only else BARS) if room >= 5 else ""
     second = f"{second}  {spark}" if spark else second
-    per = max(1, now.done)
+    per = max(1, now.done if now.timed is None else now.timed)
     parts = [f"model {seconds(now.model_seconds / per)}", f"evaluation {seconds(now.evaluation_seconds / per)} each"]
     counts = [f"failed {now.failed}", f"infeasible {now.infeasible}"]
     if now.pending:
@@ -293,6 +296,7 @@ class Progress:
             model_seconds=self.model_seconds,
             evaluation_seconds=self.evaluation_seconds,
             seconds_per_trial=rate,
+            timed=finished,
         )
 
     def _say(self, line: str) -> None:

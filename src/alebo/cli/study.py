@@ -288,7 +288,7 @@ def status(where: str, *, as_json: bool) -> None:
                 **{
                     k: v
                     for k, v in vars(now).items()
-                    if k not in ("model_seconds", "evaluation_seconds", "seconds_left")
+                    if k not in ("model_seconds", "evaluation_seconds", "seconds_left", "timed")
                 },
                 "pending_trials": pending,
                 "failures": failures,

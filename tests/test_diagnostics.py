@@ -236,6 +236,19 @@ def test_each_verdict_appears_and_stays_away(key: str) -> None:
     assert key not in keys(replace(HEALTHY, **absent))
 
 
+def test_a_model_is_not_judged_right_after_growing() -> None:
+    poor = replace(HEALTHY, fits=(fit(r2=0.0),))
+    assert "poor_fit" in keys(replace(poor, since_growth=15))
+    fresh = keys(replace(poor, since_growth=14))
+    assert "poor_fit" not in fresh
+    assert "early" in fresh
+    opt = Optimizer(SPACE, GOALS, method=ALEBO(dim=3), seed=0)
+    for _ in range(9):
+        t = opt.ask()[0]
+        opt.tell(t.number, bowl(t.x))
+    assert diagnose(opt.history, SPACE, GOALS, method=opt.method).since_growth is None
+
+
 def test_every_verdict_has_its_case() -> None:
     import ast
     import inspect

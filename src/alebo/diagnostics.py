@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 Array: TypeAlias = NDArray[np.float64]
 ON_A_FACE = 1e-3  # slack below which a proposal lies on a face of the polytope
+SETTLED = 15  # completed trials after a growth, before which the fit in the new directions is not judged
 LEAST = 8  # completed trials inside the embedding, without which there is nothing to judge
 
 
@@ -138,6 +139,7 @@ class Diagnosis:
     verdicts: tuple[Verdict, ...] = ()
     method: str = ""
     grows: bool = False
+    since_growth: int | None = None  # completed trials in the present dimensions; None where it never grew
 
     def to_dict(self) -> dict[str, Any]:
         """The numbers as plain data, for scripts."""
@@ -349,6 +351,7 @@ def diagnose(
     pull = outward_pull(first, seen, goals) if goals.single and not goals.constraints else None
     common |= {
         "pull": pull,
+        "since_growth": _since_growth(seen),
         "dim": seen.embedding.dim,
         "fits": tuple(fits),
         "boundary_share": boundary_share(seen),
@@ -360,6 +363,11 @@ def diagnose(
         "sensitivity": sensitivity(first, seen, space, seed=seed),
     }
     return Diagnosis(**common, verdicts=verdicts(Diagnosis(**common)))
+
+
+def _since_growth(seen: View) -> int | None:
+    sizes = [len(t.y) for t in seen.trials if t.y is not None]
+    return sizes.count(seen.embedding.dim) if sizes and min(sizes) < seen.embedding.dim else None
 
 
 def _containment(D: int, active: int, dim: int) -> float | None:
@@ -433,6 +441,12 @@ def _early(d: Diagnosis) -> Sequence[Verdict]:
             return [Verdict("no_model", "note", words)]
         words = f"With {d.n} evaluations there is too little to judge a model by. Come back later."
         return [Verdict("early", "note", words)]
+    if d.since_growth is not None and d.since_growth < SETTLED:
+        words = (
+            f"The embedding grew to {d.dim} dimensions {d.since_growth} evaluations ago: the model has yet to learn the new "
+            "directions, and its fit is not judged."
+        )
+        return [Verdict("early", "note", words)]
     if not _enough(d) and d.dim is not None:
         words = (
             f"{d.n} evaluations are few for an embedding of {d.dim} dimensions, whose model has {_unknowns(d.dim)} unknowns: "
@@ -447,7 +461,9 @@ def _unknowns(dim: int) -> int:
 
 
 def _enough(d: Diagnosis) -> bool:
-    """Whether there are data enough to judge a model: as many as unknowns, or eight for each dimension."""
+    """Whether there are data enough to judge a model: as many as unknowns, or eight for each dimension, and no new ones."""
+    if d.since_growth is not None and d.since_growth < SETTLED:
+        return False
     return d.dim is not None and d.n >= max(25, min(_unknowns(d.dim), 8 * d.dim))
 
 

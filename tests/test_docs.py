@@ -18,7 +18,7 @@ def test_the_site_builds_without_a_warning(tmp_path: Path) -> None:
     there = all(find_spec(m) is not None for m in ("mkdocs", "material", "mkdocstrings"))
     require_part("mkdocs-material", there, 'Install it: pip install "alebo[docs]".')
     done = subprocess.run(
-        [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(tmp_path)],
+        [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(tmp_path)],
         cwd=ROOT,
         env={**os.environ, "NO_MKDOCS_2_WARNING": "1", "DISABLE_MKDOCS_2_WARNING": "true"},
         capture_output=True,

@@ -306,15 +306,17 @@ class TestFidelity:
         return bowl(x) + 0.3 * (1 - np.log(params["epochs"]) / np.log(100)) * np.sin(3 * x[2])
 
     def test_cheap_looks_first_and_the_best_is_judged_at_the_target(self):
-        opt = Optimizer(self.space, Minimize("v"), method=ALEBO(dim=4, initial=6, samples=4), seed=0, budget=24)
-        for _ in range(24):
-            t = opt.ask()[0]
-            opt.tell(t.number, self.evaluate(t.params))
-        spent = sum(t.params["epochs"] for t in opt.history)
-        assert spent < 0.6 * 24 * 100
-        best = opt.best()
-        assert best.params["epochs"] == pytest.approx(100.0)
-        assert best.outcomes["v"].mean < 0.1
+        found = []
+        for seed in range(3):
+            opt = Optimizer(self.space, Minimize("v"), method=ALEBO(dim=4, initial=6, samples=4), seed=seed, budget=24)
+            for _ in range(24):
+                t = opt.ask()[0]
+                opt.tell(t.number, self.evaluate(t.params))
+            assert sum(t.params["epochs"] for t in opt.history) < 0.6 * 24 * 100
+            best = opt.best()
+            assert best.params["epochs"] == pytest.approx(100.0)
+            found.append(best.outcomes["v"].mean)
+        assert np.median(found) < 0.1  # the centre has 0.25
 
     def test_it_keeps_an_axis_of_its_own_also_when_the_embedding_grows(self):
         method = ALEBO(start=3, initial=3, samples=2, patience=1, threshold=100.0, most=8)

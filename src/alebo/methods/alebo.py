@@ -260,7 +260,7 @@ class ALEBO(Method):
             default_inflation(n) if self.inflation is None else float(n) if self.inflation < 0 else self.inflation
         )
         warm = _last_note(history, "theta") if self.warm else None
-        often = n <= 20 or n % 5 == 0 or warm is None
+        often = n <= 20 or (n % 5 == 0 and n <= 500) or warm is None
         prior = Prior(ridge=self.ridge) if self.ridge > 0 else Prior(0.0, 0.0, 0.0)
         return fit_surrogate(
             Y,

@@ -148,7 +148,7 @@ def growth() -> None:
 
 
 def cell(D: int, n: int, dim: int) -> None:
-    seconds = ask_seconds(prepared(D, n, dim), repeats=1 if n > 500 else 3)
+    seconds = ask_seconds(prepared(D, n, dim), repeats=1 if n > 500 or D > 10_000 else 3)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024.0
     print(json.dumps({"seconds": seconds, "peak_mb": peak}))
 

@@ -208,9 +208,21 @@ def test_wrong_calls(folder: Path, tmp_path: Path) -> None:
         invoke(str(folder), "--problem", "branin-10")
     with pytest.raises(alebo.InputError, match="Did you mean 'sobol'"):
         invoke(str(folder), "--method", "sobl")
-    with pytest.raises(alebo.InputError, match="terminal, markdown or csv"):
+    with pytest.raises(alebo.InputError, match="terminal, markdown, csv or json"):
         invoke(str(folder), "--format", "html")
     empty = tmp_path / "empty"
     empty.mkdir()
     with pytest.raises(alebo.InputError, match="holds none"):
         invoke(str(empty))
+
+
+def test_the_same_rows_as_json() -> None:
+
+    from alebo.bench.results import load
+    from alebo.bench.tables import csv_text, json_text
+
+    results = load(Path(__file__).parents[2] / "results").only(["branin-100"], ["sobol"])
+    (row,) = json.loads(json_text(results), parse_constant=lambda word: pytest.fail(f"{word} is not JSON"))
+    assert row["problem"] == "branin-100"
+    assert isinstance(row["mean"], float)
+    assert list(row) == csv_text(results).splitlines()[0].split(",")

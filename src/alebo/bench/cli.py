@@ -56,7 +56,8 @@ def table(
     problem: Annotated[str, typer.Option(help="Only these, comma-separated.")] = "",
     method: Annotated[str, typer.Option(help="Only these labels, comma-separated.")] = "",
     against: Annotated[str | None, typer.Option(help="Compare every method with this one, seed by seed.")] = None,
-    format: Annotated[str, typer.Option(help="terminal, markdown or csv.")] = "terminal",
+    format: Annotated[str, typer.Option(help="terminal, markdown, csv or json.")] = "terminal",
+    json: Annotated[bool, typer.Option("--json", help="The same as --format json.")] = False,
     mixed: Annotated[bool, typer.Option(help="Allow runs of different versions or settings in one table.")] = False,
 ) -> None:
     """Mean, spread, regret, seconds, ranks and paired comparisons, beside the paper's numbers."""
@@ -70,14 +71,16 @@ def table(
         raise InputError(f"A table needs runs; {folder} holds none. {' '.join(tables.foreign(results))}")
     if not mixed:
         results.check_unmixed()
-    if format == "markdown":
+    if json or format == "json":
+        typer.echo(tables.json_text(results))
+    elif format == "markdown":
         typer.echo(tables.markdown(results, against=against), nl=False)
     elif format == "csv":
         typer.echo(tables.csv_text(results), nl=False)
     elif format == "terminal":
         tables.terminal(results, against=against)
     else:
-        raise InputError(f"A table's format is terminal, markdown or csv; got {format!r}.")
+        raise InputError(f"A table's format is terminal, markdown, csv or json; got {format!r}.")
 
 
 @app.command()
@@ -128,12 +131,13 @@ def page(
 
 
 @app.command()
-def problems() -> None:
+def problems(json: Annotated[bool, typer.Option("--json", help="As a JSON list.")] = False) -> None:
     """The problems by name."""
+    from json import dumps
+
     from .problems import PROBLEMS
 
-    for name in PROBLEMS:
-        typer.echo(name)
+    typer.echo(dumps(list(PROBLEMS)) if json else "\n".join(PROBLEMS))
 
 
 def _names(text: str) -> list[str]:

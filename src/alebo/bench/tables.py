@@ -1,10 +1,11 @@
-"""Tables of a folder of runs, for the terminal, as Markdown and as CSV."""
+"""Tables of a folder of runs, for the terminal, as Markdown, CSV and JSON."""
 
 from __future__ import annotations
 
 import csv
 import dataclasses
 import io
+import json
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -182,6 +183,22 @@ def summary(results: Results, problems: Sequence[str], label: str = "alebo") -> 
             ]
         )
     return "\n".join(_markdown_table(head, rows))
+
+
+def json_text(results: Results) -> str:
+    """The rows of `csv_text` as a JSON list of objects; numbers as numbers, what is missing as null."""
+
+    def value(text: str) -> Any:
+        try:
+            number = float(text)
+        except ValueError:
+            return text or None
+        if not math.isfinite(number):
+            return None
+        return int(number) if number.is_integer() and "." not in text and "e" not in text else number
+
+    rows = csv.DictReader(io.StringIO(csv_text(results)))
+    return json.dumps([{key: value(text) for key, text in row.items()} for row in rows])
 
 
 def csv_text(results: Results) -> str:

@@ -19,6 +19,9 @@ for _ in range(BUDGET // 4):
         weight = 1.0 + p["x3"] + 0.2 * p["x40"] ** 2
         opt.tell(trial.number, {"weight": weight, "strength": 1.0 + p["x3"] - 0.5 * (p["x40"] - 0.3) ** 2})
 front = sorted(opt.front(), key=lambda t: t.outcomes["weight"].mean)
-print(f"{len(front)} best trade-offs of {len(opt.history)} designs:")
+volumes = opt.hypervolumes()
+print(
+    f"{len(front)} best trade-offs of {len(opt.history)} designs; hypervolume {volumes[3]:.3f} after 4, {volumes[-1]:.3f} now:"
+)
 for t in front:
     print(f"  weight {t.outcomes['weight'].mean:.3f}  strength {t.outcomes['strength'].mean:.3f}  (trial {t.number})")

@@ -251,6 +251,25 @@ def test_several_objectives_have_a_front_and_no_best() -> None:
     )
 
 
+def test_the_hypervolume_grows_with_every_trade_off() -> None:
+    goals = [Minimize("a", reference=3.0), Maximize("b", reference=0.0), AtMost("c", 0.0)]
+    opt = optimizer(Sobol(), goals)
+    for a, b, c in ((1, 1, 0), (2, 2, 0), (0, 9, 1), (2, 1, 0)):
+        opt.tell(opt.ask()[0].number, {"a": a, "b": b, "c": c})
+    opt.fail(opt.ask()[0].number)
+    opt.ask()  # pending: not yet counted
+    assert opt.hypervolumes().tolist() == [2.0, 3.0, 3.0, 3.0, 3.0]
+    assert opt.hypervolumes([4.0, 0.0]).tolist() == [3.0, 5.0, 5.0, 5.0, 5.0]
+    sentence(InputError, lambda: opt.hypervolumes([1.0]), "one finite number for each", "'a'")
+    sentence(StateError, optimizer().hypervolumes, "several objectives", "best()")
+    free = optimizer(Sobol(), [Minimize("a"), Maximize("b")])
+    assert free.hypervolumes().tolist() == []
+    for a, b in ((1, 1), (2, 2)):
+        free.tell(free.ask()[0].number, {"a": a, "b": b})
+    inferred = free.hypervolumes()  # reference (2.1, 0.9)
+    assert inferred.tolist() == pytest.approx([1.1 * 0.1, 1.1 * 0.1 + 0.1 * 1.0])
+
+
 # -- saving and loading ------------------------------------------------------------------------------------------------
 
 

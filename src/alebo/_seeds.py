@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
+from typing import Any
 
 import numpy as np
 
@@ -28,7 +30,6 @@ def reproducible(seed: int) -> Iterator[None]:
     also the fastest for the small matrices met here.
     """
     import torch
-    from threadpoolctl import threadpool_limits  # type: ignore[import-not-found, import-untyped, unused-ignore]
 
     state, threads = torch.get_rng_state(), torch.get_num_threads()
     numpy_state = np.random.get_state()  # noqa: NPY002  (third-party parts draw from it)
@@ -36,9 +37,19 @@ def reproducible(seed: int) -> Iterator[None]:
     np.random.seed(seed % 2**32)  # noqa: NPY002
     torch.set_num_threads(1)
     try:
-        with threadpool_limits(1):  # NumPy's and SciPy's own
+        with _pools().limit(limits=1):  # NumPy's and SciPy's own
             yield
     finally:
         torch.set_rng_state(state)
         np.random.set_state(numpy_state)  # noqa: NPY002
         torch.set_num_threads(threads)
+
+
+@cache
+def _pools() -> Any:
+    """The thread pools of the libraries loaded by now: looking for them takes longer than a small ask."""
+    import scipy.linalg  # noqa: F401
+    import torch  # noqa: F401
+    from threadpoolctl import ThreadpoolController  # type: ignore[import-not-found, import-untyped, unused-ignore]
+
+    return ThreadpoolController()

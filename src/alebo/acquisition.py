@@ -20,10 +20,12 @@ from torch import Tensor
 from ._seeds import generator
 from .geometry import Polytope
 from .models import MahalanobisGP
+from .models.kernel import distances
 
 Array: TypeAlias = NDArray[np.float64]
 Acquisition: TypeAlias = Callable[[Tensor], Tensor]  # b x 1 x d -> b
 
+ALIKE = 0.3  # correlation with the best point below which another belongs to a different hill
 CHUNK = 4_000_000  # numbers in the largest intermediate array while raw points are compared
 
 
@@ -243,10 +245,13 @@ def climb(acquisition: Acquisition, domain: Polytope, W: Tensor, *, steps: int =
 
 
 def _value_and_gradient(acquisition: Acquisition, W: Tensor) -> tuple[Tensor, Tensor]:
-    with torch.enable_grad():
-        X = W.detach().requires_grad_(True)
-        value = acquisition(X.unsqueeze(-2))
-        (gradient,) = torch.autograd.grad(value.sum(), X)
+    if isinstance(acquisition, LogEI):
+        value, gradient = acquisition.with_gradient(W)
+    else:
+        with torch.enable_grad():
+            X = W.detach().requires_grad_(True)
+            value = acquisition(X.unsqueeze(-2))
+            (gradient,) = torch.autograd.grad(value.sum(), X)
     ok = torch.isfinite(value) & torch.isfinite(gradient).all(-1)
     return (
         torch.where(ok, value, torch.full_like(value, -1e30)).detach(),
@@ -329,6 +334,57 @@ class LogEI(torch.nn.Module):
         mean = means[..., 0].mean(-1)
         sigma = (variances[..., 0].mean(-1) + means[..., 0].var(-1, unbiased=False)).sqrt()
         return log_ei((mean - self.best) / sigma) + sigma.log()
+
+    def with_gradient(self, W: Tensor) -> tuple[Tensor, Tensor]:
+        """The value at each point and its gradient, in closed form: half the time of automatic differentiation.
+
+        k x d -> k, k x d
+        """
+        data = self.data
+        Z = W @ data.U.mT  # m x k x d
+        near = data.variance * torch.exp(-0.5 * distances(Z, data.Z))  # m x k x n
+        means = data.mean[:, None] + (near @ data.alpha.unsqueeze(-1)).squeeze(-1)  # m x k
+        V = near @ data.Linv.mT
+        left = data.variance - (V * V).sum(-1)
+        mean = means.mean(0)
+        off = means - mean
+        sigma = (left.clamp_min(1e-12).mean(0) + (off**2).mean(0)).sqrt()
+        z = (mean - self.best) / sigma
+        value = log_ei(z)
+        slope = torch.exp(torch.special.log_ndtr(z) - value)  # of log_ei at z
+        spread = (1.0 - slope * z) / sigma**2
+        by_mean = (slope / sigma + spread * off) / data.m  # how the value changes with each metric's mean
+        by_variance = torch.where(left > 1e-12, 0.5 * spread / data.m, torch.zeros_like(left))  # and variance
+        pull = by_mean.unsqueeze(-1) * data.alpha.unsqueeze(-2) - 2.0 * by_variance.unsqueeze(-1) * (V @ data.Linv)
+        pull *= near
+        gradient = ((pull @ data.Z - pull.sum(-1, keepdim=True) * Z) @ data.U).sum(0)
+        return value + sigma.log(), gradient
+
+
+class Elsewhere(torch.nn.Module):
+    """Log-EI of a second search, away from the best point: over the best of the points unlike it, and only among such.
+
+    Points are alike where the fitted metric correlates them by more than `ALIKE`. A search that has stalled at one
+    optimum thereby works on the next best one, however little that promises against the first.
+    """
+
+    def __init__(self, model: MahalanobisGP) -> None:
+        super().__init__()
+        self.data, self.U = model.data, model.mode.U
+        self.at = model.Y[model.v.argmax()]
+        unlike = self._alike(model.Y) < ALIKE
+        self.best = model.v[unlike].max() if bool(unlike.any()) else model.v.min()
+
+    def _alike(self, X: Tensor) -> Tensor:
+        return torch.exp(-0.5 * (((X - self.at) @ self.U.mT) ** 2).sum(-1))
+
+    def forward(self, X: Tensor) -> Tensor:
+        """... x 1 x d -> ..."""
+        means, variances = self.data.components(X)
+        mean = means[..., 0].mean(-1)
+        sigma = (variances[..., 0].mean(-1) + means[..., 0].var(-1, unbiased=False)).sqrt()
+        too_near = (self._alike(X[..., 0, :]) - ALIKE).clamp_min(0.0)
+        return log_ei((mean - self.best) / sigma) + sigma.log() - 1e3 * too_near**2
 
 
 class NoisyLogEHVI(torch.nn.Module):

@@ -175,6 +175,35 @@ def pareto(values: Array) -> NDArray[np.bool_]:
     return keep
 
 
+def hypervolume_trace(points: Array, reference: Array) -> Array:
+    """The volume that the points so far dominate below the reference (all minimised).  n x m -> n"""
+    out, kept = np.zeros(len(points)), np.zeros((0, points.shape[1]))
+    for i, p in enumerate(points):
+        if not np.isnan(p).any() and np.all(p < reference):
+            beaten = np.all(kept <= p, axis=1).any()
+            if not beaten:
+                kept = np.vstack([kept[~np.all(kept >= p, axis=1)], p])
+        out[i] = _hypervolume(kept, reference)
+    return out
+
+
+def _hypervolume(front: Array, reference: Array) -> float:
+    if not len(front):
+        return 0.0
+    order = front[np.argsort(front[:, 0])]
+    if front.shape[1] == 1:
+        return float(reference[0] - order[0, 0])
+    # slices along the first objective: between two points, all up to the first of them are on the front of the others
+    edges = np.append(order[1:, 0], reference[0])
+    total = 0.0
+    for i, (left, right) in enumerate(zip(order[:, 0], edges, strict=True)):
+        if right > left:
+            total += float(right - left) * _hypervolume(
+                np.unique(order[: i + 1, 1:][pareto(order[: i + 1, 1:])], axis=0), reference[1:]
+            )
+    return total
+
+
 def _outcome(name: str, value: Any) -> Outcome:
     way_out = "Return one finite number (or a pair: mean, standard error); call fail for an evaluation that broke."
     sem: float | None = None

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ._errors import AleboError, EvaluationError, InputError, StateError, StudyError
 from ._seeds import derive, reproducible
-from .goals import AtLeast, AtMost, Cost, Goal, Goals, Maximize, Minimize, Outcome, pareto
+from .goals import AtLeast, AtMost, Cost, Goal, Goals, Maximize, Minimize, Outcome, hypervolume_trace, pareto
 from .history import History, State, Trial
 from .methods import Method, default_method
 from .methods import from_dict as method_from_dict
@@ -141,6 +141,35 @@ class Optimizer:
         candidates, _ = self._feasible()
         values = np.stack([self.goals.objective_values(outcomes) for _, outcomes in candidates])
         return [trial for (trial, _), keep in zip(candidates, pareto(values), strict=True) if keep]
+
+    def hypervolumes(self, reference: Sequence[float] | None = None) -> Array:
+        """The volume dominated by the feasible measured outcomes after each finished trial, up to the reference point.  -> n
+
+        `reference` has one value for each objective, in their order and the user's sign. Without it, the goals' own
+        references are taken, and where one is missing, a tenth of the front's range beyond its worst value.
+        """
+        if self.goals.single:
+            raise StateError("`hypervolumes` is for several objectives; there is one. See history, or best().")
+        objectives = self.goals.objectives
+        if reference is None:
+            given = [np.nan if g.reference is None else g.reference for g in objectives]
+        elif len(reference) != len(objectives) or not np.isfinite(np.asarray(reference, dtype=float)).all():
+            raise InputError(
+                f"`reference` has one finite number for each of {[g.outcome for g in objectives]}; got {list(reference)}."
+            )
+        else:
+            given = list(reference)
+        at = np.array([self.goals.sign(g.outcome) * r for g, r in zip(objectives, given, strict=True)])
+        finished = [t for t in self.history if t.state is not State.PENDING]
+        values = np.full((len(finished), len(objectives)), np.nan)
+        for i, t in enumerate(finished):
+            if t.complete and self.goals.feasible(t.outcomes) and self.space.feasible(t.params):
+                values[i] = self.goals.objective_values(t.outcomes)
+        known = values[~np.isnan(values).any(axis=1)]
+        if np.isnan(at).any() and len(known):
+            front = known[pareto(known)]
+            at = np.where(np.isnan(at), front.max(axis=0) + 0.1 * np.maximum(np.ptp(front, axis=0), 1e-12), at)
+        return hypervolume_trace(values, at)
 
     def _feasible(self) -> tuple[list[tuple[Trial, Mapping[str, Outcome]]], str]:
         complete = self.history.complete

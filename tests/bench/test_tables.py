@@ -17,9 +17,10 @@ import alebo
 from alebo.bench import problem, replication
 from alebo.bench.cli import app
 from alebo.bench.published import is_study, row
-from alebo.bench.results import Results, Run, hypervolume_trace, load
+from alebo.bench.results import Results, Run, load
 from alebo.bench.statistics import bootstrap_ranks, evaluations_to, lines, pairs
 from alebo.bench.tables import summary
+from alebo.goals import hypervolume_trace
 
 
 def made(label: str, seed: int, values: list[float], **changes: object) -> Run:

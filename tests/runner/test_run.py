@@ -194,28 +194,19 @@ def test_a_pool_of_pebbles_own_stops_what_takes_too_long(tmp_path: Path) -> None
         assert len(alebo.run(tmp_path / "s.log", fn.sphere, executor=executor, budget=4).history.complete) == 2
 
 
-class _Job:
-    """What submitit returns: no Future, but `done` and `result`."""
+def test_submitit(tmp_path: Path) -> None:
+    """Real jobs in processes of their own: no Future, but `done` and `result`, which are polled."""
+    require_module("submitit", "dev")
+    from submitit import LocalExecutor
 
-    def __init__(self, function: Any, *args: Any) -> None:
-        self.thread = threading.Thread(target=lambda: setattr(self, "value", function(*args)))
-        self.thread.start()
-
-    def done(self) -> bool:
-        return not self.thread.is_alive()
-
-    def result(self) -> Any:
-        return self.value  # type: ignore[attr-defined]
-
-
-class _Submitit:
-    def submit(self, function: Any, *args: Any) -> _Job:
-        return _Job(function, *args)
-
-
-def test_jobs_that_are_no_futures(tmp_path: Path) -> None:
-    opt = alebo.run(create(tmp_path), fn.sphere, executor=_Submitit(), workers=2)
-    assert same(opt.history, twin(fn.sphere).history)
+    executor = LocalExecutor(tmp_path / "logs")
+    executor.update_parameters(timeout_min=5)
+    opt = alebo.run(create(tmp_path, budget=4), fn.sphere, executor=executor, workers=2)
+    assert same(opt.history, twin(fn.sphere, budget=4).history)
+    alebo.run(tmp_path / "s.log", fn.raises, executor=executor, workers=2, budget=6)
+    failed = alebo.Study.open(tmp_path / "s.log").history.failed
+    assert len(failed) == 2
+    assert all("no licence" in (t.reason or "") for t in failed)
 
 
 class _Never(Executor):
@@ -294,6 +285,9 @@ def test_missing_parts_are_a_sentence(tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.setitem(sys.modules, "optuna", None)
     with pytest.raises(alebo.MissingPartError, match=r"alebo\[study\]"):
         alebo.Study.open(tmp_path / "s.log")
+    monkeypatch.setitem(sys.modules, "optuna.exceptions", None)
+    with pytest.raises(alebo.MissingPartError, match=r"alebo\[study\]"):
+        create(tmp_path)
 
 
 def _leave_orphans(path: str) -> None:

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from alebo import InputError
+from alebo.goals import hypervolume_trace
 
 from ._format import FORMAT, KIND
 
@@ -253,35 +254,3 @@ def _reason(record: Any) -> str | None:
     if missing:
         return f"damaged: {', '.join(missing)} missing"
     return None
-
-
-def hypervolume_trace(points: Array, reference: Array) -> Array:
-    """The volume that the points so far dominate below the reference (all minimised).  n x m -> n"""
-    out, kept = np.zeros(len(points)), np.zeros((0, points.shape[1]))
-    for i, p in enumerate(points):
-        if not np.isnan(p).any() and np.all(p < reference):
-            beaten = np.all(kept <= p, axis=1).any()
-            if not beaten:
-                kept = np.vstack([kept[~np.all(kept >= p, axis=1)], p])
-        out[i] = _hypervolume(kept, reference)
-    return out
-
-
-def _hypervolume(front: Array, reference: Array) -> float:
-    if not len(front):
-        return 0.0
-    order = front[np.argsort(front[:, 0])]
-    if front.shape[1] == 1:
-        return float(reference[0] - order[0, 0])
-    # slices along the first objective: between two points, all up to the first of them are on the front of the others
-    edges = np.append(order[1:, 0], reference[0])
-    total = 0.0
-    for i, (left, right) in enumerate(zip(order[:, 0], edges, strict=True)):
-        if right > left:
-            total += float(right - left) * _hypervolume(_front(order[: i + 1, 1:]), reference[1:])
-    return total
-
-
-def _front(points: Array) -> Array:
-    keep = [i for i, p in enumerate(points) if not (np.all(points <= p, axis=1) & np.any(points < p, axis=1)).any()]
-    return np.unique(points[keep], axis=0)

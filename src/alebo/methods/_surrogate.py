@@ -47,6 +47,11 @@ class Surrogate:
         """Whether some objective or constraint is measured with noise that matters."""
         return any(float(m.noise.median()) > NOISY for m in (*self.objectives, *self.constraints))
 
+    @property
+    def plain(self) -> bool:
+        """One objective, and nothing else: no constraint, cost or noise that matters."""
+        return len(self.objectives) == 1 and not self.constraints and self.cost is None and not self.noisy
+
     def noise_is_evident(self) -> bool:
         """Whether standard errors were told, or the data speak clearly for noise: by a likelihood ratio against none."""
         for m in (*self.objectives, *self.constraints):
@@ -95,8 +100,7 @@ class Surrogate:
                 self.objectives, self.constraints, reference=self.reference(), pending=pending, seed=seed
             )
         objective = self.objectives[0]
-        plain = not self.constraints and self.cost is None and pending is None and not self.noisy
-        if plain:
+        if self.plain and pending is None:
             return LogEI(objective)
         return NoisyLogEI(objective, self.constraints, self.cost, pending=pending, seed=seed)
 

@@ -19,11 +19,10 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 from torch import Tensor
 
-from .kernel import distances
-
 Array: TypeAlias = NDArray[np.float64]
 
 LOG_2PI = math.log(2.0 * math.pi)
+SCREENED = 100  # cold starts are compared on at most this many observations
 
 
 @dataclass(frozen=True)
@@ -84,6 +83,13 @@ class LogPosterior:
         self.n, self.d = Y.shape
         self.row, self.column = torch.triu_indices(self.d, self.d)
 
+    def thinned(self, most: int) -> LogPosterior:
+        """The same posterior given at most so many of the observations, spread evenly over their order."""
+        if self.n <= most:
+            return self
+        keep = torch.linspace(0, self.n - 1, most, dtype=torch.double).round().long()
+        return LogPosterior(self.Y[keep], self.v[keep], None if self.known is None else self.known[keep], self.prior)
+
     def noise(self, h: Hyperparameters) -> Tensor:
         """The variance of every observation.  -> n"""
         if self.known is not None:
@@ -93,13 +99,17 @@ class LogPosterior:
     def signal(self, U: Tensor, log_scale: float) -> Tensor:
         """The covariance without noise.  -> ... x n x n"""
         Z = self.Y @ U.mT
-        return torch.exp(log_scale - 0.5 * distances(Z, Z))
+        half = 0.5 * (log_scale - (Z**2).sum(-1, keepdim=True))  # the exponent as one product of matrices
+        one = torch.ones_like(half)
+        return (torch.cat([Z, half, one], -1) @ torch.cat([Z, one, half], -1).mT).clamp_max_(log_scale).exp_()
 
     def __call__(self, theta: Array) -> tuple[float, Array]:
         """Value and gradient; a covariance that is not positive definite counts as impossible."""
         h = Hyperparameters.unpack(theta)
         Ks, noise = self.signal(h.U, h.log_scale), self.noise(h)
-        L, info = torch.linalg.cholesky_ex(Ks + torch.diag(noise))
+        K = Ks.clone()
+        K.diagonal().add_(noise)
+        L, info = torch.linalg.cholesky_ex(K)
         if int(info) != 0 or not math.isfinite(float(L[-1, -1])):
             return -1e25, np.zeros_like(theta)
         Kinv = torch.cholesky_inverse(L)
@@ -110,17 +120,19 @@ class LogPosterior:
         p = self.prior
         value = -0.5 * float(r @ alpha) - float(L.diagonal().log().sum()) - 0.5 * self.n * LOG_2PI
         value -= 0.5 * p.ridge * float((h.U**2).sum()) + 0.5 * p.scale * h.log_scale**2
-        dK = 0.5 * (torch.outer(alpha, alpha) - Kinv)
-        M = dK * Ks
-        spread = 2.0 * self.Y.mT @ (M.sum(1)[:, None] * self.Y - M @ self.Y)  # sum_ij M_ij (y_i - y_j)(y_i - y_j)'
+        dK = Kinv.neg_().addr_(alpha, alpha)  # twice the derivative of the likelihood; Kinv is not needed again
+        M = Ks.mul_(dK)
+        total = M.sum(1)
+        spread = self.Y.mT @ (total[:, None] * self.Y - M @ self.Y)  # sum_ij M_ij (y_i - y_j)(y_i - y_j)' / 2
         dU = -h.U @ spread - p.ridge * h.U
         gradient = np.empty_like(theta)
         gradient[:-2] = dU[self.row, self.column].numpy()
-        gradient[-2] = float(M.sum()) - p.scale * h.log_scale
+        gradient[-2] = 0.5 * float(total.sum()) - p.scale * h.log_scale
         gradient[-1] = 0.0
         if self.known is None:
             value -= 0.5 * p.noise * (h.log_noise - p.noise_at) ** 2
-            gradient[-1] = float(dK.diagonal().sum()) * math.exp(h.log_noise) - p.noise * (h.log_noise - p.noise_at)
+            slope = 0.5 * float(dK.diagonal().sum()) * math.exp(h.log_noise)
+            gradient[-1] = slope - p.noise * (h.log_noise - p.noise_at)
         return value, gradient
 
     def curvature(self, h: Hyperparameters) -> Tensor:
@@ -160,15 +172,19 @@ def fit(
 ) -> tuple[Hyperparameters, float]:
     """The best local maximum found by L-BFGS-B.
 
-    Cold starts are tried for a few iterations; only the best of them, where it has come close to where the warm start
-    ends, is followed further. The surface has many optima, and most of them show early that they are poor.
+    Cold starts are tried for a few iterations, on a part of the data where there are many; only the best of them, where
+    it has come close to where the warm start ends, is followed further. The surface has many optima, and most of them
+    show early that they are poor.
     """
     ends = []
     if warm is not None:
         ends.append(_climb(posterior, warm.pack(), iterations))
-    tried = [_climb(posterior, start.pack(), screening) for start in cold]
+    part = posterior.thinned(SCREENED)
+    tried = [_climb(part, start.pack(), screening) for start in cold]
     if tried:
         value, theta = max(tried, key=lambda end: end[0])
+        if part is not posterior:
+            value, theta = _climb(posterior, theta, screening)
         if not ends or value > ends[0][0] - 0.05 * posterior.n:
             ends.append(_climb(posterior, theta, iterations))
     value, theta = max(ends, key=lambda end: end[0])
@@ -176,17 +192,30 @@ def fit(
 
 
 def _climb(posterior: LogPosterior, theta: Array, iterations: int) -> tuple[float, Array]:
-    low_noise = math.log(posterior.prior.noise_floor)
-    box = [(-100.0, 100.0)] * (len(theta) - 2) + [(-7.0, 9.0), (low_noise, 3.0)]
-    theta = np.clip(theta, [low for low, _ in box], [high for _, high in box])
+    """L-BFGS-B from theta, with one parameter more than there need be: a factor e^t on the whole of U.
 
-    def negative(t: Array) -> tuple[float, Array]:
-        value, gradient = posterior(t)
-        return -value, -gradient
+    Smooth functions leave a long valley in which the signal grows while the metric shrinks (s^2 |U|^4 stays, for a parabola).
+    It is curved in the entries of U and straight in (log s^2, t), where quasi-Newton steps follow it.
+    """
+    low_noise = math.log(posterior.prior.noise_floor)
+    box = [(-100.0, 100.0)] * (len(theta) - 2) + [(-7.0, 9.0), (low_noise, 3.0), (-6.0, 6.0)]
+    start = np.append(theta, 0.0).clip([low for low, _ in box], [high for _, high in box])
+
+    def unstretched(x: Array) -> Array:
+        theta = x[:-1].copy()
+        theta[:-2] *= math.exp(x[-1])
+        return theta
+
+    def negative(x: Array) -> tuple[float, Array]:
+        theta = unstretched(x)
+        value, gradient = posterior(theta)
+        along = gradient[:-2] @ theta[:-2]
+        gradient[:-2] *= math.exp(x[-1])
+        return -value, -np.append(gradient, along)
 
     options = {"maxiter": iterations, "maxfun": int(1.3 * iterations) + 5, "maxcor": 20}
-    found = minimize(negative, theta, jac=True, method="L-BFGS-B", bounds=box, options=options)
-    return -float(found.fun), np.asarray(found.x)
+    found = minimize(negative, start, jac=True, method="L-BFGS-B", bounds=box, options=options)
+    return -float(found.fun), unstretched(np.asarray(found.x))
 
 
 def cold_start(d: int, rng: np.random.Generator) -> Hyperparameters:

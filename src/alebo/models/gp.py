@@ -182,7 +182,7 @@ class MahalanobisGP(Model, FantasizeMixin):
         L, _ = _factor(cov, torch.full_like(mean, 1e-7))
         white = torch.from_numpy(rng.standard_normal((*mean.shape, 1)))
         v = mean + (L @ white).squeeze(-1)
-        jitter = torch.full((1, len(Y)), 1e-6 * max(self.variance, 1.0), dtype=Y.dtype)
+        jitter = torch.full((1, len(Y)), 1e-6 * max(1e-3 * self.variance, 1.0), dtype=Y.dtype)
         return Conditioned(Y, v, jitter, self.U, self.variance, self.shift, self.scale)
 
     def noise_evidence(self) -> float:

@@ -30,14 +30,19 @@ def redact(text: str) -> str:
     return _SECRET.sub(lambda m: m["before"] + "***" + m["after"] if m["before"] else m["key"] + "***", text)
 
 
-def connect(where: str | os.PathLike[str], name: str, *, must_exist: bool) -> tuple[BaseStorage, Claims]:
-    """The storage at this path or URL, healed where it was damaged, and the claims of its workers."""
+def require_optuna() -> None:
+    """Say how to install Optuna where it is missing."""
     try:
         import optuna  # noqa: F401
     except ImportError:
         raise MissingPartError(
             'A study needs Optuna, which is not installed. Run: pip install "alebo[study]"'
         ) from None
+
+
+def connect(where: str | os.PathLike[str], name: str, *, must_exist: bool) -> tuple[BaseStorage, Claims]:
+    """The storage at this path or URL, healed where it was damaged, and the claims of its workers."""
+    require_optuna()
     where = os.fspath(where)
     return _database(where, name) if is_url(where) else _file(Path(where), must_exist)
 

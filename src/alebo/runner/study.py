@@ -12,6 +12,9 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
+import numpy as np
+from numpy.typing import NDArray
+
 from .._errors import InputError, StateError, StudyError
 from ..goals import Goal, Goals, Minimize
 from ..history import History, State, Trial
@@ -19,7 +22,7 @@ from ..methods import Method, default_method
 from ..optimizer import Optimizer
 from ..space import Space
 from ._records import FORMAT, compare, constraints_of, meta_of, record_of, shown, trial_of
-from ._storage import connect, is_url, redact
+from ._storage import connect, is_url, redact, require_optuna
 
 if TYPE_CHECKING:
     from optuna.trial import FrozenTrial
@@ -79,6 +82,7 @@ class Study:
         >>> len(alebo.Study.open(path).history.complete)
         1
         """
+        require_optuna()
         from optuna.exceptions import DuplicatedStudyError
         from optuna.study import StudyDirection
 
@@ -190,6 +194,10 @@ class Study:
     def front(self) -> list[Trial]:
         """As Optimizer.front."""
         return self.optimizer().front()
+
+    def hypervolumes(self, reference: Sequence[float] | None = None) -> NDArray[np.float64]:
+        """As Optimizer.hypervolumes."""
+        return self.optimizer().hypervolumes(reference)
 
     def __repr__(self) -> str:
         h = self.history

@@ -25,7 +25,6 @@ from .models.kernel import distances
 Array: TypeAlias = NDArray[np.float64]
 Acquisition: TypeAlias = Callable[[Tensor], Tensor]  # b x 1 x d -> b
 
-ALIKE = 0.3  # correlation with the best point below which another belongs to a different hill
 CHUNK = 4_000_000  # numbers in the largest intermediate array while raw points are compared
 
 
@@ -359,32 +358,6 @@ class LogEI(torch.nn.Module):
         pull *= near
         gradient = ((pull @ data.Z - pull.sum(-1, keepdim=True) * Z) @ data.U).sum(0)
         return value + sigma.log(), gradient
-
-
-class Elsewhere(torch.nn.Module):
-    """Log-EI of a second search, away from the best point: over the best of the points unlike it, and only among such.
-
-    Points are alike where the fitted metric correlates them by more than `ALIKE`. A search that has stalled at one
-    optimum thereby works on the next best one, however little that promises against the first.
-    """
-
-    def __init__(self, model: MahalanobisGP) -> None:
-        super().__init__()
-        self.data, self.U = model.data, model.mode.U
-        self.at = model.Y[model.v.argmax()]
-        unlike = self._alike(model.Y) < ALIKE
-        self.best = model.v[unlike].max() if bool(unlike.any()) else model.v.min()
-
-    def _alike(self, X: Tensor) -> Tensor:
-        return torch.exp(-0.5 * (((X - self.at) @ self.U.mT) ** 2).sum(-1))
-
-    def forward(self, X: Tensor) -> Tensor:
-        """... x 1 x d -> ..."""
-        means, variances = self.data.components(X)
-        mean = means[..., 0].mean(-1)
-        sigma = (variances[..., 0].mean(-1) + means[..., 0].var(-1, unbiased=False)).sqrt()
-        too_near = (self._alike(X[..., 0, :]) - ALIKE).clamp_min(0.0)
-        return log_ei((mean - self.best) / sigma) + sigma.log() - 1e3 * too_near**2
 
 
 class NoisyLogEHVI(torch.nn.Module):

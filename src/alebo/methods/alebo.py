@@ -22,7 +22,7 @@ from torch import Tensor
 from .. import geometry
 from .._errors import InputError
 from .._seeds import derive
-from ..acquisition import Acquisition, Elsewhere, FidelityLogEI, candidates, evaluate, scatter
+from ..acquisition import Acquisition, FidelityLogEI, candidates, evaluate, scatter
 from ..geometry import Embedding, Polytope
 from ..goals import Goals, Outcome
 from ..history import History, Trial
@@ -164,18 +164,12 @@ class ALEBO(Method):
                 surrogate = self.surrogate(history, embedding, space, goals, seed)
                 pending = [_padded(y, embedding.dim) for y in pending]
                 found = self._propose(surrogate, embedding, space, history, pending, derive(seed, "grown", number))
-            elif goals.single and self.acquisition is None and space.fidelity is None:
-                if self.widen > 1.0 and found[1] < self.threshold:
-                    # nothing left to expect from the metric as fitted: doubt it, and look where it may be wrong
-                    doubting = self.surrogate(
-                        history, embedding, space, goals, seed, widen=self.widen, fitted=surrogate.packed()
-                    )
-                    found = self._propose(doubting, embedding, space, history, pending, derive(seed, "doubt", number))
-                elif surrogate.plain and not pending and self._stalled_at_one_hill(surrogate, history):
-                    elsewhere = Elsewhere(surrogate.objectives[0])
-                    found = self._propose(
-                        surrogate, embedding, space, history, pending, derive(seed, "elsewhere", number), elsewhere
-                    )
+            elif self.widen > 1.0 and found[1] < self.threshold and goals.single and self.acquisition is None:
+                # nothing left to expect from the metric as fitted: doubt it, and look where it may be wrong
+                doubting = self.surrogate(
+                    history, embedding, space, goals, seed, widen=self.widen, fitted=surrogate.packed()
+                )
+                found = self._propose(doubting, embedding, space, history, pending, derive(seed, "doubt", number))
             y, value = found
             note: dict[str, Any] = {"dim": embedding.dim, "events": events, "log_ei": round(value, 6)}
             if not out:
@@ -192,13 +186,10 @@ class ALEBO(Method):
         history: History,
         pending: list[Array],
         seed: int,
-        acquisition: Acquisition | None = None,
     ) -> tuple[Array, float]:
         """Line 6: the point of the polytope that maximises the acquisition, as it will be evaluated."""
         waiting = torch.from_numpy(np.stack(pending)) if pending else None
-        if acquisition is not None:
-            pass
-        elif self.acquisition is not None:
+        if self.acquisition is not None:
             acquisition = self.acquisition(surrogate, waiting)
         elif space.fidelity is not None:
             acquisition = FidelityLogEI(surrogate.objectives[0], _log_cost(surrogate, space))
@@ -350,15 +341,12 @@ class ALEBO(Method):
         """
         noise = math.log(max(float(surrogate.objectives[0].noise.median()), 1e-300)) / 2.0
         floor = max(self.threshold, noise - 2.0)
-        stalled = _stalled(surrogate, 1e-3)
+        best = np.minimum.accumulate(np.where(surrogate.feasible, surrogate.values[:, 0], np.inf))
+        spread = float(np.std(surrogate.values[:, 0])) or 1.0
+        stalled = int(np.sum(best <= best[-1] + 1e-3 * spread)) - 1 if np.isfinite(best[-1]) else len(best)
         share = max(self.pace * (budget or 100), 1.0)
         relaxed = min(max((min(stalled, since) - self.patience) / share, 0.0), 1.0)
         return floor + relaxed * max(-4.0 - floor, 0.0)
-
-    def _stalled_at_one_hill(self, surrogate: Surrogate, history: History) -> bool:
-        """Whether this evaluation goes to a second search: every other one, once the first has found nothing for a while."""
-        patience = max(2 * self.patience, 0.1 * (history.budget or 100))
-        return len(history) % 2 == 0 and _stalled(surrogate, 1e-2) >= patience
 
     def _pass_through_best(
         self, history: History, embedding: Embedding, space: Space, goals: Goals, events: list[list[Any]], seed: int
@@ -382,15 +370,6 @@ def _apply(embedding: Embedding, event: list[Any], i: int, history: History, see
     if event[0] == "grow":
         return embedding.grow(int(event[1]), derive(seed, "grow", i))
     return embedding.including(history[int(event[1])].x)
-
-
-def _stalled(surrogate: Surrogate, least: float) -> int:
-    """For how many evaluations the best value has not improved by `least` standard deviations of the outcomes."""
-    best = np.minimum.accumulate(np.where(surrogate.feasible, surrogate.values[:, 0], np.inf))
-    if not np.isfinite(best[-1]):
-        return len(best)
-    spread = float(np.std(surrogate.values[:, 0])) or 1.0
-    return int(np.sum(best <= best[-1] + least * spread)) - 1
 
 
 def _events(history: History) -> list[list[Any]]:

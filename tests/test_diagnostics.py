@@ -208,6 +208,7 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "early": ({"n": 20}, {"n": 25}),
     "no_model": ({"fits": (), "method": "sobol"}, {"fits": (), "method": "alebo"}),
     "poor_fit": ({"fits": (fit(r2=0.12),)}, {"fits": (fit(r2=0.12),), "n": 20}),
+    "assumption": ({"unexplained": 0.2}, {"unexplained": None}),
     "good_fit": ({"fits": (fit(r2=0.71),)}, {"fits": (fit(r2=0.69),)}),
     "overconfident": ({"fits": (fit(coverage=0.75),)}, {"fits": (fit(coverage=0.88),)}),
     "noisy": ({"fits": (fit(noise_share=0.4),)}, {"fits": (fit(noise_share=0.1),)}),

@@ -140,6 +140,7 @@ class Diagnosis:
     method: str = ""
     grows: bool = False
     since_growth: int | None = None  # completed trials in the present dimensions; None where it never grew
+    unexplained: float | None = None  # as the method noted when it last said that its assumption fails
 
     def to_dict(self) -> dict[str, Any]:
         """The numbers as plain data, for scripts."""
@@ -332,6 +333,7 @@ def diagnose(
         "D": space.dimension,
         "method": "" if method is None else method.name,
         "grows": getattr(method, "name", "") == "alebo" and getattr(method, "dim", 0) is None,
+        "unexplained": _unexplained(history),
     }
     found = fit_models(history, space, goals, method=method, seed=seed) if models is None else models
     if found is None or not found.by_outcome:
@@ -365,6 +367,12 @@ def diagnose(
     return Diagnosis(**common, verdicts=verdicts(Diagnosis(**common)))
 
 
+def _unexplained(history: History) -> float | None:
+    """What the model left open, where the last ask noted that a few linear directions do not explain the function."""
+    last = next((t.note for t in reversed(history.trials) if "unexplained" in t.note), {})
+    return float(last["unexplained"]) if "assumption" in last else None
+
+
 def _since_growth(seen: View) -> int | None:
     sizes = [len(t.y) for t in seen.trials if t.y is not None]
     return sizes.count(seen.embedding.dim) if sizes and min(sizes) < seen.embedding.dim else None
@@ -396,7 +404,7 @@ def _since_improvement(history: History, goals: Goals, space: Space) -> int | No
 def verdicts(d: Diagnosis) -> tuple[Verdict, ...]:
     """Plain words for the numbers, the warnings first."""
     rules = (
-        _failures, _feasibility, _early, _fit, _calibration, _noise, _faces, _rank, _contains, _stalled, _parameters,
+        _failures, _feasibility, _early, _fit, _assumption, _calibration, _noise, _faces, _rank, _contains, _stalled, _parameters,
     )  # fmt: skip
     said = [v for rule in rules for v in rule(d)]
     order = {"warning": 0, "note": 1, "good": 2}
@@ -485,6 +493,19 @@ def _fit(d: Diagnosis) -> Sequence[Verdict]:
         elif f.r2 >= 0.7 and len(f.observed) >= 15:
             out.append(Verdict("good_fit", "good", f"The model explains {share} of the variation of {f.outcome!r}."))
     return out
+
+
+def _assumption(d: Diagnosis) -> Sequence[Verdict]:
+    if d.unexplained is None:
+        return ()
+    return [
+        Verdict(
+            "assumption",
+            "warning",
+            f"The method's assumption fails here: a few directions of a linear embedding leave {d.unexplained:.0%} of the "
+            f"variation unexplained after {d.n} evaluations. Try a local search, such as turbo or cmaes.",
+        )
+    ]
 
 
 def _calibration(d: Diagnosis) -> Sequence[Verdict]:

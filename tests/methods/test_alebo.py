@@ -103,6 +103,26 @@ def bowl_5(x):
     return float((x[2] - 0.3) ** 2 + (x[4] + 0.4) ** 2)
 
 
+def test_it_records_that_its_assumption_fails_once_that_is_clear():
+    from dataclasses import replace
+
+    from alebo.diagnostics import diagnose
+    from alebo.methods.alebo import ASSUMPTION_FAILS, _assumption_fails
+
+    opt = Optimizer(Space.from_bounds([(0, 1)] * 30), Minimize("v"), method=alebo.methods.Sobol(), seed=0)
+    rng = np.random.default_rng(0)
+    for _ in range(60):
+        opt.tell(opt.ask()[0].number, float(rng.normal()))
+    for share, fails in ((0.2, True), (0.1, False)):
+        noted = [replace(t, note={"unexplained": share}) for t in opt.history]
+        history = replace(opt.history, trials=tuple(noted))
+        assert _assumption_fails(history, share) is fails
+        assert not _assumption_fails(replace(history, trials=tuple(noted[:-1])), share)  # too early to say
+    last = replace(noted[-1], note={"unexplained": 0.2, "assumption": ASSUMPTION_FAILS})
+    history = replace(opt.history, trials=(*noted[:-1], last))
+    assert "assumption" in {v.key for v in diagnose(history, opt.space, opt.goals, method=ALEBO()).verdicts}
+
+
 def test_the_papers_settings():
     paper = ALEBO.paper(dim=5)
     assert (paper.dim, paper.initial, paper.samples, paper.ridge, paper.infer_noise) == (5, 10, 25, 0.0, False)

@@ -139,6 +139,14 @@ def test_leave_one_out_is_leaving_one_out():
     assert float(sds[5]) == pytest.approx(float(model.scale * (K[5, 5] - weights @ K[rest, 5]).sqrt()), rel=1e-2)
 
 
+def test_what_a_model_leaves_unexplained():
+    Y, values = data(n=60)
+    assert fit_gp(Y, values, samples=2, seed=0).unexplained() < 0.05
+    rough = torch.from_numpy(np.random.default_rng(0).normal(size=60))  # no function of Y, and said to be without noise
+    assert fit_gp(Y, rough, variances=torch.zeros(60), samples=2, seed=0).unexplained() > 0.5
+    assert fit_gp(Y[:3], torch.ones(3), samples=2, seed=0).unexplained() == 0.0
+
+
 @pytest.mark.parametrize(
     "values", [[5.0], [3.0, 3.0, 3.0], [1e12, 2e12, 1.5e12], [1e-12, 2e-12, 1.5e-12], [0.0, 0.0, 1.0]]
 )

@@ -99,6 +99,8 @@ def _step(problem: Problem, optimizer: Optimizer, record: dict[str, Any], seed: 
     dim = trial.note.get("dim", None if trial.y is None else len(trial.y))
     if dim is not None and (not record["dim"] or record["dim"][-1][1] != dim):
         record["dim"].append([k, dim])
+    if "assumption" in trial.note:  # the method itself says that it does not fit the problem
+        record.setdefault("assumption_fails_from", k)
 
 
 def _best(problem: Problem, optimizer: Optimizer) -> dict[str, Any] | None:

@@ -35,6 +35,8 @@ from ._surrogate import Surrogate, fit_surrogate
 Array: TypeAlias = NDArray[np.float64]
 log = logging.getLogger(__name__)
 
+UNEXPLAINED = 0.15  # share of the variation, beyond noise, that a model of a few directions may leave open
+ASSUMPTION_FAILS = "a few directions of a linear embedding do not explain this function"
 KINDS = {"hypersphere": geometry.hypersphere, "gaussian": geometry.gaussian, "hesbo": geometry.hesbo}
 
 
@@ -174,6 +176,9 @@ class ALEBO(Method):
             note: dict[str, Any] = {"dim": embedding.dim, "events": events, "log_ei": round(value, 6)}
             if not out:
                 note["theta"] = surrogate.packed()
+                note["unexplained"] = round(max(m.unexplained() for m in surrogate.objectives), 3)
+                if _assumption_fails(history, note["unexplained"]):
+                    note["assumption"] = ASSUMPTION_FAILS
             out.append(Suggestion(embedding.up(y), y, note))
             pending.append(self._seen(embedding, space, embedding.up(y)))
         return out
@@ -370,6 +375,12 @@ def _apply(embedding: Embedding, event: list[Any], i: int, history: History, see
     if event[0] == "grow":
         return embedding.grow(int(event[1]), derive(seed, "grow", i))
     return embedding.including(history[int(event[1])].x)
+
+
+def _assumption_fails(history: History, unexplained: float) -> bool:
+    """Whether, with sixty evaluations and more, the typical model of the last twenty leaves too much unexplained."""
+    past = [t.note["unexplained"] for t in history.trials if "unexplained" in t.note]
+    return len(history.complete) >= 60 and float(np.median([*past[-19:], unexplained])) > UNEXPLAINED
 
 
 def _events(history: History) -> list[list[Any]]:

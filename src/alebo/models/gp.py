@@ -200,6 +200,13 @@ class MahalanobisGP(Model, FantasizeMixin):
         variance = (1.0 / diagonal).mean(-2) + means.var(-2, unbiased=False)
         return self.shift + self.scale * means.mean(-2), self.scale * variance.sqrt()
 
+    def unexplained(self) -> float:
+        """The share of the outcomes' variation that the others do not predict, beyond the noise: 0 for a perfect model."""
+        mean, _ = self.leave_one_out()
+        off = (mean - self.train_targets) / self.scale
+        total = float(self.v.var(unbiased=False))
+        return max(float((off**2).mean() - self.noise.mean()) / total, 0.0) if total > 0 else 0.0
+
 
 def fit_gp(
     Y: Tensor,

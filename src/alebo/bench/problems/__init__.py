@@ -76,6 +76,7 @@ PROBLEMS: dict[str, Callable[[], Problem]] = {
     "levy20-100": lambda: _levy(20),
     "levy100-100": lambda: _levy(100),
     "branin-currin-100": lambda: embed(functions.branin_currin(), 100, name="branin-currin-100"),
+    "mixed-70": functions.mixed,
     # noise of 5 % of the range of Hartmann6 (0 to -3.32) and of Gramacy's objective (0 to 2); Branin's wells are flat
     # against its range of 308, so there the noise is 1, a few times the optimum
     "hartmann6-100-noisy": lambda: _unpublished(_hartmann(100), 0.166),

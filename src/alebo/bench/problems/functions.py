@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from alebo import AtMost, Goals, Minimize, Space
+from alebo import AtMost, Categorical, Float, Goals, Int, Minimize, Space
 
 from ._problem import Problem
 
@@ -130,3 +130,20 @@ def branin_currin() -> Problem:
         budget=60,
         active=2,
     )
+
+
+def mixed() -> Problem:
+    """Hartmann6 of four real and two whole numbers, and two categories that matter, among 55 parameters (70 encoded)."""
+    space = Space(
+        [Float(f"x{i}", 0.0, 1.0) for i in range(40)]
+        + [Int(f"n{i}", 0, 10) for i in range(10)]
+        + [Categorical(f"c{i}", ["a", "b", "c", "d"]) for i in range(5)]
+    )
+    return Problem("mixed-70", space, mixed_value, optimum=None, budget=100, active=14)
+
+
+def mixed_value(x: Any) -> float:
+    """Numbers first, then categories: -3.32 at best, 0.5 and 0.3 more for the wrong categories."""
+    point = np.array([x[4], x[12], x[23], x[37], x[42] / 10.0, x[47] / 10.0], dtype=np.float64)
+    wrong = 0.5 * (x[51] != "c") + 0.3 * (x[53] not in ("a", "d"))
+    return hartmann6_value(point) + float(wrong)

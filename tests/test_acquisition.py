@@ -38,13 +38,25 @@ def test_log_ei_is_botorchs():
 def test_the_gradient_in_closed_form_is_that_of_automatic_differentiation(seed):
     embedding, Y, _, model = world(seed=seed)
     W = torch.from_numpy(np.vstack([embedding.domain.sample(40, 9), Y[:3] * 0.999]))
-    acquisition = LogEI(model)
-    value, gradient = acquisition.with_gradient(W)
-    X = W.clone().requires_grad_(True)
-    theirs = acquisition(X.unsqueeze(-2))
-    (automatic,) = torch.autograd.grad(theirs.sum(), X)
-    assert torch.allclose(value, theirs.detach(), rtol=1e-9, atol=1e-9)
-    assert torch.allclose(gradient, automatic, rtol=1e-5, atol=1e-6 * float(automatic.abs().max()))
+    X = embedding.up(Y)
+    limits = [
+        fit_gp(torch.from_numpy(Y), torch.from_numpy(X[:, 3] + at), samples=7, seed=1, inflation=5.0)
+        for at in (0.3, 0.0)
+    ]
+    nowhere = fit_gp(torch.from_numpy(Y), torch.from_numpy(X[:, 3] + 9.0), samples=6, seed=1, inflation=5.0)
+    pending = torch.from_numpy(embedding.domain.sample(2, 8))
+    for acquisition in (
+        LogEI(model),
+        NoisyLogEI(model, seed=0),
+        NoisyLogEI(model, limits, pending=pending, seed=0),
+        NoisyLogEI(model, [nowhere], seed=0),
+    ):
+        value, gradient = acquisition.with_gradient(W)
+        at = W.clone().requires_grad_(True)
+        theirs = acquisition(at.unsqueeze(-2))
+        (automatic,) = torch.autograd.grad(theirs.sum(), at)
+        assert torch.allclose(value, theirs.detach(), rtol=1e-8, atol=1e-8)
+        assert torch.allclose(gradient, automatic, rtol=1e-5, atol=1e-6 * float(automatic.abs().max()))
 
 
 def test_log_ei_far_out_where_plain_ei_underflows():

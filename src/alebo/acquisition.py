@@ -20,7 +20,6 @@ from torch import Tensor
 from ._seeds import generator
 from .geometry import Polytope
 from .models import MahalanobisGP
-from .models.kernel import distances
 
 Array: TypeAlias = NDArray[np.float64]
 Acquisition: TypeAlias = Callable[[Tensor], Tensor]  # b x 1 x d -> b
@@ -79,6 +78,33 @@ class NoisyLogEI(torch.nn.Module):
         if self.cost is not None:  # fitted to the logarithm of the cost
             out = out - self.cost.posterior(X).mean[..., 0, 0]
         return out
+
+    def with_gradient(self, W: Tensor) -> tuple[Tensor, Tensor]:
+        """The value at each point and its gradient, in closed form; for no cost.  k x d -> k, k x d"""
+        mean, variance, back = self.objective.linearised(W)  # of all metrics; those beyond m count for nothing
+        m, known = self.m, self.known[:, None]
+        sigma = variance[:m].sqrt()
+        z = (mean[:m] - torch.where(self.known, self.best, torch.zeros_like(self.best))[:, None]) / sigma
+        gain = log_ei(z)
+        slope = torch.exp(torch.special.log_ndtr(z) - gain)
+        value = torch.where(known, gain + sigma.log(), torch.zeros_like(gain))
+        parts = [(back, slope / sigma * known, 0.5 * (1.0 - slope * z) / sigma**2 * known, len(mean))]
+        for c in self.constraints:
+            g, variance, back = c.linearised(W)
+            sd = variance[:m].sqrt()
+            u = -(c.shift / c.scale + g[:m]) / sd
+            log_chance = torch.special.log_ndtr(u)
+            value = value + log_chance
+            steep = torch.exp(-0.5 * u**2 - log_chance) / math.sqrt(2.0 * math.pi)  # of log_ndtr at u
+            parts.append((back, -steep / sd, -0.5 * steep * u / sd**2, len(g)))
+        if bool(known.any()) and not bool(known.all()):
+            value = torch.where(known, value, value - 2.0)
+        weight = torch.softmax(value, 0)
+        gradient = torch.zeros_like(W)
+        for back, by_mean, by_variance, all_metrics in parts:
+            more = (0, 0, 0, all_metrics - m)
+            gradient += back(*(torch.nn.functional.pad(weight * by, more) for by in (by_mean, by_variance)))
+        return torch.logsumexp(value, 0) - math.log(m), gradient
 
 
 class FidelityLogEI(torch.nn.Module):
@@ -244,7 +270,7 @@ def climb(acquisition: Acquisition, domain: Polytope, W: Tensor, *, steps: int =
 
 
 def _value_and_gradient(acquisition: Acquisition, W: Tensor) -> tuple[Tensor, Tensor]:
-    if isinstance(acquisition, LogEI):
+    if isinstance(acquisition, LogEI) or (isinstance(acquisition, NoisyLogEI) and acquisition.cost is None):
         value, gradient = acquisition.with_gradient(W)
     else:
         with torch.enable_grad():
@@ -335,28 +361,17 @@ class LogEI(torch.nn.Module):
         return log_ei((mean - self.best) / sigma) + sigma.log()
 
     def with_gradient(self, W: Tensor) -> tuple[Tensor, Tensor]:
-        """The value at each point and its gradient, in closed form: half the time of automatic differentiation.
-
-        k x d -> k, k x d
-        """
-        data = self.data
-        Z = W @ data.U.mT  # m x k x d
-        near = data.variance * torch.exp(-0.5 * distances(Z, data.Z))  # m x k x n
-        means = data.mean[:, None] + (near @ data.alpha.unsqueeze(-1)).squeeze(-1)  # m x k
-        V = near @ data.Linv.mT
-        left = data.variance - (V * V).sum(-1)
+        """The value at each point and its gradient, in closed form.  k x d -> k, k x d"""
+        means, variances, back = self.data.linearised(W)
         mean = means.mean(0)
         off = means - mean
-        sigma = (left.clamp_min(1e-12).mean(0) + (off**2).mean(0)).sqrt()
+        sigma = (variances.mean(0) + (off**2).mean(0)).sqrt()
         z = (mean - self.best) / sigma
         value = log_ei(z)
         slope = torch.exp(torch.special.log_ndtr(z) - value)  # of log_ei at z
         spread = (1.0 - slope * z) / sigma**2
-        by_mean = (slope / sigma + spread * off) / data.m  # how the value changes with each metric's mean
-        by_variance = torch.where(left > 1e-12, 0.5 * spread / data.m, torch.zeros_like(left))  # and variance
-        pull = by_mean.unsqueeze(-1) * data.alpha.unsqueeze(-2) - 2.0 * by_variance.unsqueeze(-1) * (V @ data.Linv)
-        pull *= near
-        gradient = ((pull @ data.Z - pull.sum(-1, keepdim=True) * Z) @ data.U).sum(0)
+        by_mean = (slope / sigma + spread * off) / self.data.m
+        gradient = back(by_mean, (0.5 * spread / self.data.m).expand_as(by_mean))
         return value + sigma.log(), gradient
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -65,6 +66,27 @@ class Conditioned:
         Z = X.unsqueeze(-3) @ self.U.mT
         k = self.variance * torch.exp(-0.5 * distances(Z, self.Z))
         return Z, self.mean.unsqueeze(-1) + (k @ self.alpha.unsqueeze(-1)).squeeze(-1), k @ self.Linv.mT
+
+    def linearised(self, W: Tensor) -> tuple[Tensor, Tensor, Callable[[Tensor, Tensor], Tensor]]:
+        """Mean and variance at single points, and how a change of them pulls at the points.
+
+        `back` takes the derivatives of a number with respect to both and returns those with respect to the points: half
+        the time of automatic differentiation.  k x d -> m x k, m x k, (m x k, m x k -> k x d)
+        """
+        Z = W @ self.U.mT  # m x k x d
+        near = self.variance * torch.exp(-0.5 * distances(Z, self.Z))  # m x k x n
+        mean = self.mean[:, None] + (near @ self.alpha.unsqueeze(-1)).squeeze(-1)
+        V = near @ self.Linv.mT
+        left = self.variance - (V * V).sum(-1)
+
+        def back(by_mean: Tensor, by_variance: Tensor) -> Tensor:
+            by_variance = torch.where(left > 1e-12, by_variance, torch.zeros_like(left)).unsqueeze(-1)
+            pull = by_mean.unsqueeze(-1) * self.alpha.unsqueeze(-2) - (2.0 * by_variance * V) @ self.Linv
+            pull *= near
+            moved: Tensor = (pull @ self.Z - pull.sum(-1, keepdim=True) * Z) @ self.U
+            return moved.sum(0)
+
+        return mean, left.clamp_min(1e-12), back
 
 
 class MahalanobisGP(Model, FantasizeMixin):

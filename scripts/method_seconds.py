@@ -23,7 +23,8 @@ def seconds(name: str, D: int, n: int = 100) -> float:
     method = build(name, **first)
     opt = alebo.Optimizer(problem.space, problem.goals, method=method, seed=0)
     while len(opt.history) < n - 1:
-        for trial in opt.ask(min(24, n - 1 - len(opt.history))):
+        q = min(24, n - 1 - len(opt.history)) if method.supports.batches else 1
+        for trial in opt.ask(q):
             opt.tell(trial.number, problem.evaluate((trial.x + 1.0) / 2.0))
     (trial,) = opt.ask()
     opt.tell(trial.number, problem.evaluate((trial.x + 1.0) / 2.0))

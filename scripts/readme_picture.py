@@ -1,6 +1,6 @@
 """Draw docs/img/run.png from the stored runs of the main comparison: Branin hidden in 100 parameters.
 
-    alebo bench run --problem branin-100 --method alebo,sobol --seeds 0-49      makes the runs, those that are missing
+    alebo bench run --problem branin-100 --method alebo,sobol --seeds 100-149      makes the runs, those that are missing
     make picture                                                                draws them
 
 Left, one run: seed 0. Right, every stored seed of the default method and of quasi-random search, and their medians.
@@ -23,14 +23,14 @@ OURS, CHANCE, GROWN = "#1f5fa8", "#9a9a9a", "#c77b1e"
 def runs(method: str) -> list[dict[str, Any]]:
     files = sorted((ROOT / "results" / "branin-100" / method).glob("*.json"), key=lambda p: int(p.stem))
     loaded = [json.loads(f.read_text()) for f in files]
-    return [r for r in loaded if r["state"] == "complete" and r["budget"] == 50]
+    return [r for r in loaded if r["state"] == "complete" and r["budget"] == 50 and 100 <= r["seed"] < 150]
 
 
 def draw(path: Path) -> None:
     ours, chance = runs("alebo"), runs("sobol")
     if not ours or not chance:
         sys.exit(
-            "No stored runs of branin-100; make them: alebo bench run --problem branin-100 --method alebo,sobol --seeds 0-49"
+            "No stored runs of branin-100; make them: alebo bench run --problem branin-100 --method alebo,sobol --seeds 100-149"
         )
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt

@@ -142,6 +142,21 @@ def test_batches_differ_and_pending_points_are_respected():
     assert opt.ask()[0].number == 10
 
 
+@pytest.mark.parametrize(("alone", "grows"), [(-1.0, False), (-20.0, True)])
+def test_points_that_wait_do_not_make_the_embedding_grow(monkeypatch, alone, grows):
+    opt = drive(ALEBO(start=2, initial=4, samples=2), bowl, 8)
+    waiting = opt.ask()[0]
+    assert waiting.note["dim"] == 2
+    propose = ALEBO._propose
+
+    def low(self, surrogate, embedding, space, history, pending, seed):
+        y, _ = propose(self, surrogate, embedding, space, history, pending, seed)
+        return y, -20.0 if pending else alone
+
+    monkeypatch.setattr(ALEBO, "_propose", low)
+    assert (opt.ask()[0].note["dim"] > 2) is grows
+
+
 @pytest.mark.parametrize("kind", ["hypersphere", "gaussian", "hesbo"])
 def test_every_kind_of_embedding(kind):
     assert len(drive(small(ALEBO(dim=3, kind=kind, initial=4, samples=2)), bowl, 6).history.complete) == 6

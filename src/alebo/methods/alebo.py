@@ -161,6 +161,9 @@ class ALEBO(Method):
         while len(out) < q:
             found = self._propose(surrogate, embedding, space, history, pending, derive(seed, "ask", number, len(out)))
             grown = None if out else self._grown(surrogate, embedding, history, space, found[1], events, seed)
+            if grown is not None and pending:  # points that wait lower the promise of all others: judge without them
+                free = self._propose(surrogate, embedding, space, history, [], derive(seed, "free", number))
+                grown = self._grown(surrogate, embedding, history, space, free[1], events, seed)
             if grown is not None:
                 embedding, events = grown
                 surrogate = self.surrogate(history, embedding, space, goals, seed)

@@ -144,7 +144,7 @@ def test_batches_differ_and_pending_points_are_respected():
 
 @pytest.mark.parametrize(("alone", "grows"), [(-1.0, False), (-20.0, True)])
 def test_points_that_wait_do_not_make_the_embedding_grow(monkeypatch, alone, grows):
-    opt = drive(ALEBO(start=2, initial=4, samples=2), bowl, 8)
+    opt = drive(small(ALEBO(start=2, initial=4, samples=2, threshold=-12.0)), bowl, 8)
     waiting = opt.ask()[0]
     assert waiting.note["dim"] == 2
     propose = ALEBO._propose

@@ -503,7 +503,8 @@ def _assumption(d: Diagnosis) -> Sequence[Verdict]:
             "assumption",
             "warning",
             f"The method's assumption fails here: a few directions of a linear embedding leave {d.unexplained:.0%} of the "
-            f"variation unexplained after {d.n} evaluations. Try a local search, such as turbo or cmaes.",
+            f"variation unexplained after {d.n} evaluations (or there is more noise than the model believes in). The best "
+            "point is taken as measured. Try a local search, such as turbo or cmaes.",
         )
     ]
 

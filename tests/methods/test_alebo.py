@@ -120,6 +120,7 @@ def test_it_records_that_its_assumption_fails_once_that_is_clear():
         assert not _assumption_fails(replace(history, trials=tuple(noted[:-1])), share)  # too early to say
     last = replace(noted[-1], note={"unexplained": 0.2, "assumption": ASSUMPTION_FAILS})
     history = replace(opt.history, trials=(*noted[:-1], last))
+    assert ALEBO().estimate(history, opt.space, opt.goals, 0) is None  # and then believes what was measured
     assert "assumption" in {v.key for v in diagnose(history, opt.space, opt.goals, method=ALEBO()).verdicts}
 
 

@@ -139,7 +139,7 @@ class LogPosterior:
         """The exact second derivative of the log posterior along each entry of U alone (diagonal Hessian).  -> d x d
 
         Along one entry, K' = -K z_a delta_b and K'' = K (z_a^2 - 1) delta_b^2 elementwise, with delta = y - y' and
-        z = U delta.
+        z = U delta. Since delta_b is a difference, all b share the products of matrices for a: two of them for each row.
         """
         Ks = self.signal(h.U, h.log_scale)
         L = torch.linalg.cholesky(Ks + torch.diag(self.noise(h)))
@@ -149,16 +149,21 @@ class LogPosterior:
         # the profiled mean's share: Kinv with the constant projected out, applied to K' alpha
         P = Kinv - torch.outer(weights, weights) / weights.sum()
         Z = self.Y @ h.U.mT
-        dY = self.Y.mT[:, :, None] - self.Y.mT[:, None, :]  # d x n x n
         dK = 0.5 * (torch.outer(alpha, alpha) - Kinv)
         out = torch.zeros(self.d, self.d, dtype=self.v.dtype)
         for a in range(self.d):
+            Y = self.Y[:, a:]  # b >= a
             z = Z[:, a, None] - Z[None, :, a]
-            first = -(Ks * z) * dY[a:]  # b >= a:  (d - a) x n x n, K'
-            second = torch.einsum("ij,bij->b", dK * Ks * (z**2 - 1.0), dY[a:] ** 2)
-            C = Kinv @ first
-            moved = first @ alpha  # (d - a) x n
-            out[a, a:] = second - ((moved @ P) * moved).sum(-1) + 0.5 * (C * C.mT).sum((-1, -2))
+            M = Ks * z  # K' = M diag(y_b) - diag(y_b) M
+            C = Kinv @ M
+            trace = 2.0 * (C * C.mT - Kinv * (M @ C))  # tr (Kinv K')^2 = y_b' trace y_b
+            second = 2.0 * dK * Ks * (z**2 - 1.0)  # sum over pairs of second / 2 times (y_bi - y_bj)^2
+            moved = M @ (Y * alpha[:, None]) - (M @ alpha)[:, None] * Y  # K' alpha, n x (d - a)
+            out[a, a:] = (
+                (Y**2 * second.sum(1)[:, None]).sum(0)
+                + (Y * ((0.5 * trace - second) @ Y)).sum(0)
+                - (moved * (P @ moved)).sum(0)
+            )
         return torch.triu(out - self.prior.ridge)
 
 

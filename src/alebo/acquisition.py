@@ -418,8 +418,10 @@ class NoisyLogEHVI(torch.nn.Module):
             good = values[i][ok[i]]
             better = good[(good > at).all(-1)]
             front = better[torch.from_numpy(_front(better.numpy()))] if len(better) else better
-            partition = FastNondominatedPartitioning(at, Y=front if len(front) else None)
-            boxes.append(partition.hypercell_bounds)
+            if len(front):
+                boxes.append(FastNondominatedPartitioning(at, Y=front).hypercell_bounds)
+            else:  # nothing beats the reference yet: all beyond it is one box
+                boxes.append(torch.stack([at, torch.full_like(at, math.inf)]).unsqueeze(1))
         most = max(b.shape[1] for b in boxes)
         self.low, self.high = (
             torch.stack([torch.cat([b[j], b[j][:1].expand(most - b.shape[1], -1)]) for b in boxes]).clamp(-1e3, 1e3)

@@ -237,6 +237,15 @@ class TestNoise:
         assert best.outcomes["v"].mean == min(t.outcomes["v"].mean for t in opt.history)
 
 
+def test_a_reference_that_nothing_beats_yet():
+    goals = [Minimize("a", reference=-50.0), Minimize("b", reference=-50.0)]
+    opt = small(ALEBO(dim=3, initial=4, samples=3), goals=goals)
+    for _ in range(6):
+        t = opt.ask()[0]
+        opt.tell(t.number, {"a": float(t.x[2]), "b": float((t.x[5] - 0.5) ** 2)})
+    assert opt.hypervolumes().tolist() == [0.0] * 6
+
+
 def test_several_objectives_give_a_front():
     opt = small(goals=[Minimize("a"), Minimize("b")])
     for _ in range(9):

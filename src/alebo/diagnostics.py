@@ -369,7 +369,7 @@ def diagnose(
 
 def _unexplained(history: History) -> float | None:
     """What the model left open, where the last ask noted that a few linear directions do not explain the function."""
-    last = next((t.note for t in reversed(history.trials) if "unexplained" in t.note), {})
+    last = history.last_note("unexplained")
     return float(last["unexplained"]) if "assumption" in last else None
 
 

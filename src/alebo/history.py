@@ -91,6 +91,10 @@ class History(Sequence[Trial]):
     def __iter__(self) -> Iterator[Trial]:
         return iter(self.trials)
 
+    def last_note(self, key: str) -> Mapping[str, Any]:
+        """The note of the last trial that notes this; empty where none does."""
+        return next((t.note for t in reversed(self.trials) if key in t.note), {})
+
     @property
     def complete(self) -> tuple[Trial, ...]:
         return tuple(t for t in self.trials if t.state is State.COMPLETE)

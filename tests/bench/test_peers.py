@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import alebo
-from alebo.bench.peers import Batched, FullSpace, OptunaSampler
+from alebo.bench.peers import Batched, BoTorchDefault, OptunaSampler
 from alebo.bench.problems import PROBLEMS
 from tests.conftest import require_module
 
@@ -44,13 +44,13 @@ def test_the_mixed_problem_knows_its_best_categories() -> None:
 
 def test_the_full_space_of_botorch_improves_on_its_first_points() -> None:
     space = alebo.Space.from_bounds([(-1, 1)] * 6)
-    opt = alebo.Optimizer(space, alebo.Minimize("v"), method=FullSpace(initial=5, raw=32, steps=20), seed=0)
+    opt = alebo.Optimizer(space, alebo.Minimize("v"), method=BoTorchDefault(initial=5, raw=32, steps=20), seed=0)
     for _ in range(12):
         t = opt.ask()[0]
         opt.tell(t.number, bowl(t.x))
     assert np.argmin([t.outcomes["v"].mean for t in opt.history]) >= 5
     goals = [alebo.Minimize("a", reference=4.0), alebo.Maximize("b", reference=0.0)]
-    two = alebo.Optimizer(space, goals, method=FullSpace(initial=3, raw=16, steps=5), seed=0)
+    two = alebo.Optimizer(space, goals, method=BoTorchDefault(initial=3, raw=16, steps=5), seed=0)
     for _ in range(5):
         t = two.ask()[0]
         two.tell(t.number, {"a": bowl(t.x), "b": float(t.x[0] + 1)})

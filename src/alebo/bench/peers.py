@@ -1,7 +1,7 @@
 """What others would do with the same evaluations, as methods for `alebo bench run`: Optuna's samplers, BoTorch in the full space.
 
 alebo bench run --problem mixed-70 --method "alebo,tpe=alebo.bench.peers:OptunaSampler(kind=tpe)" ...
-alebo bench run --problem branin-currin-100 --method "alebo,full=alebo.bench.peers:FullSpace" ...
+alebo bench run --problem branin-currin-100 --method "alebo,full=alebo.bench.peers:BoTorchDefault" ...
 alebo bench run --problem branin-100 --method "batch4=alebo.bench.peers:Batched(q=4)" ...
 """
 
@@ -61,7 +61,7 @@ def _constants(space: Space) -> dict[str, Any]:
 
 
 @dataclass(frozen=True)
-class FullSpace(Method):
+class BoTorchDefault(Method):
     """BoTorch's default process in the full space: qLogNEI for one objective, qLogNEHVI for several."""
 
     initial: int = 10

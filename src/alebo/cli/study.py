@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .._errors import InputError, MissingPartError, StateError, StudyError
+from .._errors import InputError, StateError, StudyError
 from ._out import err, out, plain, print_json, say, table
 
 if TYPE_CHECKING:
@@ -62,12 +62,11 @@ def open_study(where: str, *, create: bool, kind: type[Study] | None = None) -> 
 
 def _quiet() -> None:
     """Optuna's own words about opening a study are no news here."""
-    try:
-        import optuna
-    except ImportError:
-        raise MissingPartError(
-            'A study is stored with Optuna, which is not installed. Run: pip install "alebo[study]"'
-        ) from None
+    from ..runner._storage import require_optuna
+
+    require_optuna()
+    import optuna
+
     optuna.logging.set_verbosity(optuna.logging.WARNING)
 
 

@@ -300,7 +300,7 @@ class ALEBO(Method):
         """The model's view of every completed trial where the noise is evident; None where measurements can be trusted."""
         embedding = self.embedding(history, space, seed)
         trials, _ = self.training(history, embedding, space)
-        if len(trials) < 5 or not self.infer_noise or _last_asked(history).get("assumption"):
+        if len(trials) < 5 or not self.infer_noise or history.last_note("unexplained").get("assumption"):
             return None  # nothing to believe in: what was measured counts
         surrogate = self.surrogate(history, embedding, space, goals, seed)
         if not surrogate.noise_is_evident():
@@ -392,15 +392,7 @@ def _events(history: History) -> list[list[Any]]:
 
 
 def _last_note(history: History, key: str) -> Any:
-    for t in reversed(history.trials):
-        if key in t.note:
-            return t.note[key]
-    return None
-
-
-def _last_asked(history: History) -> Mapping[str, Any]:
-    """The note of the last ask for which models were fitted."""
-    return next((t.note for t in reversed(history.trials) if "unexplained" in t.note), {})
+    return history.last_note(key).get(key)
 
 
 def _log_cost(surrogate: Surrogate, space: Space) -> Callable[[Tensor], Tensor]:

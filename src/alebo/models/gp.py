@@ -51,21 +51,21 @@ class Conditioned:
         """Mean and (co)variance under each metric, standardised.  ... x q x d -> ... x m x q, ... x m x q (x q)"""
         if self.Z.dim() == 3 and X.dim() > 2:  # all batches against the same data: one matrix product for each metric
             flat = X.reshape(-1, X.shape[-1])
-            Z, mean, V = self._project(flat)  # m x N x d, m x N, m x N x n
+            Z, mean, V, _ = self._project(flat)  # m x N x d, m x N, m x N x n
             batch, q = X.shape[:-2], X.shape[-2]
             Z, V = (T.reshape(self.m, *batch, q, T.shape[-1]).movedim(0, -3) for T in (Z, V))
             mean = mean.reshape(self.m, *batch, q).movedim(0, -2)
         else:
-            Z, mean, V = self._project(X)
+            Z, mean, V, _ = self._project(X)
         if not full:
             return mean, (self.variance - (V * V).sum(-1)).clamp_min(1e-12)
         return mean, self.variance * torch.exp(-0.5 * distances(Z, Z)) - V @ V.mT
 
-    def _project(self, X: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Scaled points, posterior means, and L^-1 k.  ... x q x d -> ... x m x q x d, ... x m x q, ... x m x q x n"""
+    def _project(self, X: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """Scaled points, posterior means, L^-1 k and k.  ... x q x d -> ... x m x q x d, ... x m x q, ... x m x q x n twice"""
         Z = X.unsqueeze(-3) @ self.U.mT
         k = self.variance * torch.exp(-0.5 * distances(Z, self.Z))
-        return Z, self.mean.unsqueeze(-1) + (k @ self.alpha.unsqueeze(-1)).squeeze(-1), k @ self.Linv.mT
+        return Z, self.mean.unsqueeze(-1) + (k @ self.alpha.unsqueeze(-1)).squeeze(-1), k @ self.Linv.mT, k
 
     def linearised(self, W: Tensor) -> tuple[Tensor, Tensor, Callable[[Tensor, Tensor], Tensor]]:
         """Mean and variance at single points, and how a change of them pulls at the points.
@@ -73,10 +73,7 @@ class Conditioned:
         `back` takes the derivatives of a number with respect to both and returns those with respect to the points: half
         the time of automatic differentiation.  k x d -> m x k, m x k, (m x k, m x k -> k x d)
         """
-        Z = W @ self.U.mT  # m x k x d
-        near = self.variance * torch.exp(-0.5 * distances(Z, self.Z))  # m x k x n
-        mean = self.mean[:, None] + (near @ self.alpha.unsqueeze(-1)).squeeze(-1)
-        V = near @ self.Linv.mT
+        Z, mean, V, near = self._project(W)
         left = self.variance - (V * V).sum(-1)
 
         def back(by_mean: Tensor, by_variance: Tensor) -> Tensor:

@@ -346,18 +346,19 @@ class LogEI(torch.nn.Module):
     """The paper's acquisition, log expected improvement under the moment-matched posterior, of an objective maximised.
 
     The same number as BoTorch's LogExpectedImprovement but in units of the standardised objective, so that thresholds on
-    it mean the same on every scale, and without the cost of building a posterior object.
+    it mean the same on every scale, and without the cost of building a posterior object. `doubt` scales the standard
+    deviation: below 1 the model's mean is trusted more than the model itself does, near 0 entirely.
     """
 
-    def __init__(self, model: MahalanobisGP) -> None:
+    def __init__(self, model: MahalanobisGP, doubt: float = 1.0) -> None:
         super().__init__()
-        self.data, self.best = model.data, model.v.max()
+        self.data, self.best, self.doubt = model.data, model.v.max(), doubt
 
     def forward(self, X: Tensor) -> Tensor:
         """... x 1 x d -> ..."""
         means, variances = self.data.components(X)
         mean = means[..., 0].mean(-1)
-        sigma = (variances[..., 0].mean(-1) + means[..., 0].var(-1, unbiased=False)).sqrt()
+        sigma = self.doubt * (variances[..., 0].mean(-1) + means[..., 0].var(-1, unbiased=False)).sqrt()
         return log_ei((mean - self.best) / sigma) + sigma.log()
 
     def with_gradient(self, W: Tensor) -> tuple[Tensor, Tensor]:
@@ -365,11 +366,11 @@ class LogEI(torch.nn.Module):
         means, variances, back = self.data.linearised(W)
         mean = means.mean(0)
         off = means - mean
-        sigma = (variances.mean(0) + (off**2).mean(0)).sqrt()
+        sigma = self.doubt * (variances.mean(0) + (off**2).mean(0)).sqrt()
         z = (mean - self.best) / sigma
         value = log_ei(z)
         slope = torch.exp(torch.special.log_ndtr(z) - value)  # of log_ei at z
-        spread = (1.0 - slope * z) / sigma**2
+        spread = self.doubt**2 * (1.0 - slope * z) / sigma**2
         by_mean = (slope / sigma + spread * off) / self.data.m
         gradient = back(by_mean, (0.5 * spread / self.data.m).expand_as(by_mean))
         return value + sigma.log(), gradient

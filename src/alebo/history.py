@@ -96,6 +96,11 @@ class History(Sequence[Trial]):
         return next((t.note for t in reversed(self.trials) if key in t.note), {})
 
     @property
+    def asked(self) -> int:
+        """How many trials a method proposed: what counts against the budget."""
+        return sum(t.asked for t in self.trials)
+
+    @property
     def complete(self) -> tuple[Trial, ...]:
         return tuple(t for t in self.trials if t.state is State.COMPLETE)
 

@@ -68,7 +68,7 @@ class Optimizer:
     @property
     def asked(self) -> int:
         """How many evaluations have been asked for."""
-        return sum(t.asked for t in self.history)
+        return self.history.asked
 
     def ask(self, q: int = 1) -> list[Trial]:
         """The next `q` trials, recorded as pending before anybody sees them."""

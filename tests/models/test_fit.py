@@ -58,7 +58,7 @@ def test_marginal_likelihood_is_gpytorchs(seed):
     target, theta = problem(seed)
     target = LogPosterior(target.Y, target.v, None, NONE)
     h = Hyperparameters.unpack(theta)
-    Kinv = torch.linalg.inv(target.signal(h.U, h.log_scale) + torch.diag(target.noise(h)))
+    Kinv = torch.linalg.inv(target.signal(h.U, h.log_scale) + torch.diag(target.noise(h.log_noise)))
     mean = float((Kinv @ target.v).sum() / Kinv.sum())
     model = SingleTaskGP(
         target.Y, target.v[:, None], covar_module=ScaleKernel(MahalanobisKernel(3, U=h.U)), outcome_transform=None

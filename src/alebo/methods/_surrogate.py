@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,8 +16,7 @@ from .._seeds import derive
 from ..acquisition import Acquisition, LogEI, NoisyLogEHVI, NoisyLogEI
 from ..goals import AtMost, Goals, Outcome
 from ..history import Trial
-from ..models import MahalanobisGP, fit_gp
-from ..models.fit import Hyperparameters, Prior
+from ..models import MahalanobisGP
 
 NOISY = (
     1e-3  # inferred noise variance, of standardised outcomes, from which measured values are no longer taken as true
@@ -77,8 +76,8 @@ class Surrogate:
         return out
 
     def packed(self) -> dict[str, list[float]]:
-        """The fitted parameters as plain numbers, for the next fit to start from."""
-        return {name: [float(f"{v:.8g}") for v in model.mode.pack()] for name, model in self.models.items()}
+        """Where the next fit starts, as plain numbers."""
+        return {name: [float(f"{v:.8g}") for v in model.theta] for name, model in self.models.items()}
 
     @property
     def model(self) -> MahalanobisGP | ModelList:
@@ -93,7 +92,7 @@ class Surrogate:
         good = torch.from_numpy(self.feasible)
         return float(values[good].max() if bool(good.any()) else values.min())
 
-    def acquisition(self, pending: Tensor | None, seed: int) -> Acquisition:
+    def acquisition(self, pending: Tensor | None, seed: int, doubt: float = 1.0) -> Acquisition:
         """What the next point should maximise; for one objective, in units of its standardised value."""
         if len(self.objectives) > 1:
             return NoisyLogEHVI(
@@ -101,7 +100,7 @@ class Surrogate:
             )
         objective = self.objectives[0]
         if self.plain and pending is None:
-            return LogEI(objective)
+            return LogEI(objective, doubt)
         return NoisyLogEI(objective, self.constraints, self.cost, pending=pending, seed=seed)
 
     def reference(self) -> NDArray[np.float64] | None:
@@ -118,16 +117,12 @@ def fit_surrogate(
     trials: Sequence[Trial],
     goals: Goals,
     *,
-    samples: int,
-    prior: Prior,
+    build: Callable[..., MahalanobisGP],
     warm: Mapping[str, Sequence[float]],
-    cold: int,
-    iterations: int,
-    inflation: float,
     infer_noise: bool,
     seed: int,
 ) -> Surrogate:
-    """Fit every outcome at the embedded points Y of completed trials.  Y: n x d"""
+    """A model of every outcome at the embedded points Y of completed trials, each made by `build`.  Y: n x d"""
     X = torch.from_numpy(np.ascontiguousarray(Y))
 
     def model(name: str, outcome: str, transform: Any) -> MahalanobisGP:
@@ -138,18 +133,12 @@ def fit_surrogate(
             variances = np.where(np.isfinite(sems), sems, np.nanmedian(sems)) ** 2
         elif not infer_noise:
             variances = np.zeros(len(raw))
-        start = warm.get(name)
-        return fit_gp(
+        return build(
             X,
             torch.from_numpy(transform(np.array([o.mean for o in raw]))),
             variances=None if variances is None else torch.from_numpy(variances),
-            samples=samples,
             seed=derive(seed, name),
-            prior=prior,
-            warm=None if start is None else Hyperparameters.unpack(start),
-            cold=cold,
-            iterations=iterations,
-            inflation=inflation,
+            warm=warm.get(name),
         )
 
     objectives = tuple(

@@ -12,6 +12,7 @@ import logging
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
@@ -26,7 +27,8 @@ from ..acquisition import Acquisition, FidelityLogEI, candidates, evaluate, scat
 from ..geometry import Embedding, Polytope
 from ..goals import Goals, Outcome
 from ..history import History, Trial
-from ..models.fit import Prior
+from ..models import MahalanobisGP, fit_gp, sample_gp
+from ..models.fit import PAPER, Prior
 from ..models.laplace import default_inflation
 from ..space import Space
 from ._method import Method, Suggestion, Supports
@@ -36,6 +38,7 @@ Array: TypeAlias = NDArray[np.float64]
 log = logging.getLogger(__name__)
 
 UNEXPLAINED = 0.15  # share of the variation, beyond noise, that a model of a few directions may leave open
+SETTLED = 0.1  # of the model's own doubt counts in the last share of the budget
 ASSUMPTION_FAILS = "a few directions of a linear embedding do not explain this function"
 KINDS = {"hypersphere": geometry.hypersphere, "gaussian": geometry.gaussian, "hesbo": geometry.hesbo}
 
@@ -48,18 +51,20 @@ class ALEBO(Method):
     initial: int | None = None  # points before the first model; None: 10 when fixed, fewer when growing
     kind: str = "hypersphere"
     centre: bool = True  # whether the middle of the space is the first point
-    samples: int = 10  # metrics drawn from the Laplace approximation
-    ridge: float = 0.5
-    inflation: float | None = None  # of the Laplace covariance; None: by how many data there are, -1: n as in the paper
+    samples: int = 10  # metrics drawn from their posterior
+    metric: str = "sampled"  # by Markov chain, or "laplace": fitted, and drawn from an approximation around the mode
     infer_noise: bool = True
-    warm: bool = True
-    cold: int = 3
+    ridge: float = 0.5  # laplace: precision of the prior on the metric's factor,
+    inflation: float | None = None  # of the covariance; None: by how many data there are, -1: n as in the paper,
+    warm: bool = True  # whether a fit starts where the last one ended,
+    cold: int = 3  # other starts
     start: int | None = None  # growing: first dimension; None: by the budget,
     step: int = 2  # directions added at a time,
     most: int = 20  # largest dimension,
     threshold: float = -7.0  # log-EI, in standard deviations of the outcomes, below which the subspace is exhausted,
     patience: int = 5  # evaluations between two growths, and without improvement before the threshold is relaxed
     pace: float = 0.2  # over this share of the budget
+    settle: float = 0.2  # the last share of the budget: no more growth, and proposals where the model's mean is best
     acquisition: Callable[[Surrogate, Tensor | None], Acquisition] | None = (
         None  # your own: see docs/own_acquisition.md
     )
@@ -95,8 +100,10 @@ class ALEBO(Method):
             centre=False,
             samples=25,
             ridge=0.0,
+            metric="laplace",
             inflation=-1.0,
             infer_noise=False,
+            settle=0.0,
             warm=False,
             cold=10,
         )
@@ -114,7 +121,7 @@ class ALEBO(Method):
     def suggest(self, history: History, space: Space, goals: Goals, q: int, seed: int) -> Sequence[Suggestion]:
         embedding = self.embedding(history, space, seed)  # line 1
         out: list[Suggestion] = []
-        asked = sum(t.asked for t in history)
+        asked = history.asked
         seen = bool(self.training(history, embedding, space)[0]) or bool(history.complete and goals.single)
         while len(out) < q and (asked + len(out) < self._initial(history, space) or not seen):
             out.append(self._initial_point(history, embedding, space, asked + len(out), seed))  # line 2
@@ -169,7 +176,7 @@ class ALEBO(Method):
                 surrogate = self.surrogate(history, embedding, space, goals, seed)
                 pending = [_padded(y, embedding.dim) for y in pending]
                 found = self._propose(surrogate, embedding, space, history, pending, derive(seed, "grown", number))
-            elif self.widen > 1.0 and found[1] < self.threshold and goals.single and self.acquisition is None:
+            elif self._doubts and found[1] < self.threshold and goals.single:
                 # nothing left to expect from the metric as fitted: doubt it, and look where it may be wrong
                 doubting = self.surrogate(
                     history, embedding, space, goals, seed, widen=self.widen, fitted=surrogate.packed()
@@ -178,7 +185,7 @@ class ALEBO(Method):
             y, value = found
             note: dict[str, Any] = {"dim": embedding.dim, "events": events, "log_ei": round(value, 6)}
             if not out:
-                note["theta"] = surrogate.packed()
+                note[self._remembered] = surrogate.packed()
                 note["unexplained"] = round(max(m.unexplained() for m in surrogate.objectives), 3)
                 if _assumption_fails(history, note["unexplained"]):
                     note["assumption"] = ASSUMPTION_FAILS
@@ -202,7 +209,7 @@ class ALEBO(Method):
         elif space.fidelity is not None:
             acquisition = FidelityLogEI(surrogate.objectives[0], _log_cost(surrogate, space))
         else:
-            acquisition = surrogate.acquisition(waiting, seed)
+            acquisition = surrogate.acquisition(waiting, seed, SETTLED if self._settles(history) else 1.0)
         domain = self.domain(embedding, space)
         order = np.lexsort((surrogate.values[:, 0], ~surrogate.feasible))[:4]
         points, values = candidates(acquisition, domain, seed, around=surrogate.Y.numpy()[order])
@@ -273,25 +280,41 @@ class ALEBO(Method):
     ) -> Surrogate:
         """The models of every outcome at the present history; `fitted` is where a fit to the same history ended."""
         trials, Y = self.training(history, embedding, space)
-        n = len(trials)
-        inflation = (
-            default_inflation(n) if self.inflation is None else float(n) if self.inflation < 0 else self.inflation
-        )
-        warm = fitted or (_last_note(history, "theta") if self.warm else None)
-        often = n <= 20 or (n % 5 == 0 and n <= 500) or warm is None
-        prior = Prior(ridge=self.ridge) if self.ridge > 0 else Prior(0.0, 0.0, 0.0)
+        warm = fitted or (_last_note(history, self._remembered) if self.warm else None)
         return fit_surrogate(
             Y,
             trials,
             goals,
-            samples=self.samples,
-            prior=prior,
+            build=partial(sample_gp, samples=self.samples, afresh=_restarts(len(trials)))
+            if self.metric == "sampled"
+            else self._laplace(len(trials), widen, started=bool(warm), again=fitted is not None),
             warm=warm or {},
-            cold=self.cold if often and fitted is None else 0,
-            iterations=100 if n <= 500 else max(10, int(100 * (500 / n) ** 2)),
-            inflation=inflation * widen,
             infer_noise=self.infer_noise,
             seed=derive(seed, "fit", len(history)),
+        )
+
+    @property
+    def _doubts(self) -> bool:
+        return self.metric == "laplace" and self.widen > 1.0 and self.acquisition is None
+
+    @property
+    def _remembered(self) -> str:
+        """What a note keeps for the next fit to start from."""
+        return "chain" if self.metric == "sampled" else "theta"
+
+    def _laplace(self, n: int, widen: float, *, started: bool, again: bool) -> Callable[..., MahalanobisGP]:
+        """The paper's fit, with its settings for n observations."""
+        inflation = (
+            default_inflation(n) if self.inflation is None else float(n) if self.inflation < 0 else self.inflation
+        )
+        often = n <= 20 or (n % 5 == 0 and n <= 500) or not started
+        return partial(
+            fit_gp,
+            samples=self.samples,
+            prior=Prior(ridge=self.ridge) if self.ridge > 0 else PAPER,
+            cold=self.cold if often and not again else 0,
+            iterations=100 if n <= 500 else max(10, int(100 * (500 / n) ** 2)),
+            inflation=inflation * widen,
         )
 
     def estimate(
@@ -333,12 +356,18 @@ class ALEBO(Method):
         """A larger embedding where the present one is exhausted: nothing in it promises an improvement worth having."""
         if self.dim is not None or self.acquisition is not None or embedding.dim >= min(self.most, space.dimension):
             return None
+        if self._settles(history):
+            return None
         since = len(history) - (events[-1][-1] if events else 0)
         if since < self.patience or log_ei > self._exhausted_below(surrogate, since, history.budget):
             return None
         k = min(self.step, min(self.most, space.dimension) - embedding.dim)
         event = ["grow", k, len(history)]
         return _apply(embedding, event, len(events), history, seed), [*events, event]
+
+    def _settles(self, history: History) -> bool:
+        """Whether the budget nears its end: what is learned now of far regions comes too late to be used."""
+        return history.budget is not None and history.asked >= (1.0 - self.settle) * history.budget
 
     def _exhausted_below(self, surrogate: Surrogate, since: int, budget: int | None) -> float:
         """The log-EI below which the subspace counts as exhausted.
@@ -395,6 +424,11 @@ def _last_note(history: History, key: str) -> Any:
     return history.last_note(key).get(key)
 
 
+def _restarts(n: int) -> bool:
+    """Whether a second chain starts at n observations: about each time that they have become an eighth more."""
+    return n > 1 and int(8.0 * math.log(n)) > int(8.0 * math.log(n - 1))
+
+
 def _log_cost(surrogate: Surrogate, space: Space) -> Callable[[Tensor], Tensor]:
     """The logarithm of an evaluation's cost: as modelled where it is told, else in proportion to the fidelity."""
     if surrogate.cost is not None:
@@ -414,7 +448,7 @@ def _log_cost(surrogate: Surrogate, space: Space) -> Callable[[Tensor], Tensor]:
 
 def _look_closely(history: History, space: Space) -> bool:
     """Whether the next evaluation is made at the target fidelity: every fifth, and the last tenth of the budget."""
-    asked = sum(t.asked for t in history)
+    asked = history.asked
     return asked % 5 == 4 or (history.budget is not None and asked >= 0.9 * history.budget - 1)
 
 

@@ -90,11 +90,11 @@ class LogPosterior:
         keep = torch.linspace(0, self.n - 1, most, dtype=torch.double).round().long()
         return LogPosterior(self.Y[keep], self.v[keep], None if self.known is None else self.known[keep], self.prior)
 
-    def noise(self, h: Hyperparameters) -> Tensor:
+    def noise(self, log_noise: float) -> Tensor:
         """The variance of every observation.  -> n"""
         if self.known is not None:
             return self.known + self.prior.noise_floor
-        return torch.full_like(self.v, math.exp(h.log_noise))
+        return torch.full_like(self.v, math.exp(log_noise))
 
     def signal(self, U: Tensor, log_scale: float) -> Tensor:
         """The covariance without noise.  -> ... x n x n"""
@@ -103,36 +103,47 @@ class LogPosterior:
         one = torch.ones_like(half)
         return (torch.cat([Z, half, one], -1) @ torch.cat([Z, one, half], -1).mT).clamp_max_(log_scale).exp_()
 
-    def __call__(self, theta: Array) -> tuple[float, Array]:
-        """Value and gradient; a covariance that is not positive definite counts as impossible."""
-        h = Hyperparameters.unpack(theta)
-        Ks, noise = self.signal(h.U, h.log_scale), self.noise(h)
+    def likelihood(self, U: Tensor, log_scale: float, log_noise: float) -> tuple[float, Tensor, float, float] | None:
+        """The log marginal likelihood and its derivatives by U (any number of rows), log s^2 and log noise.
+
+        None where the covariance is not positive definite.
+        """
+        Ks = self.signal(U, log_scale)
         K = Ks.clone()
-        K.diagonal().add_(noise)
+        K.diagonal().add_(self.noise(log_noise))
         L, info = torch.linalg.cholesky_ex(K)
         if int(info) != 0 or not math.isfinite(float(L[-1, -1])):
-            return -1e25, np.zeros_like(theta)
+            return None
         Kinv = torch.cholesky_inverse(L)
         weights = Kinv.sum(1)
         c = float(weights @ self.v / weights.sum())
         r = self.v - c
         alpha = Kinv @ r
-        p = self.prior
         value = -0.5 * float(r @ alpha) - float(L.diagonal().log().sum()) - 0.5 * self.n * LOG_2PI
-        value -= 0.5 * p.ridge * float((h.U**2).sum()) + 0.5 * p.scale * h.log_scale**2
         dK = Kinv.neg_().addr_(alpha, alpha)  # twice the derivative of the likelihood; Kinv is not needed again
         M = Ks.mul_(dK)
         total = M.sum(1)
         spread = self.Y.mT @ (total[:, None] * self.Y - M @ self.Y)  # sum_ij M_ij (y_i - y_j)(y_i - y_j)' / 2
-        dU = -h.U @ spread - p.ridge * h.U
+        by_noise = 0.5 * float(dK.diagonal().sum()) * math.exp(log_noise) if self.known is None else 0.0
+        return value, -U @ spread, 0.5 * float(total.sum()), by_noise
+
+    def __call__(self, theta: Array) -> tuple[float, Array]:
+        """Value and gradient; a covariance that is not positive definite counts as impossible."""
+        h = Hyperparameters.unpack(theta)
+        found = self.likelihood(h.U, h.log_scale, h.log_noise)
+        if found is None:
+            return -1e25, np.zeros_like(theta)
+        value, dU, by_scale, by_noise = found
+        p = self.prior
+        value -= 0.5 * p.ridge * float((h.U**2).sum()) + 0.5 * p.scale * h.log_scale**2
         gradient = np.empty_like(theta)
-        gradient[:-2] = dU[self.row, self.column].numpy()
-        gradient[-2] = 0.5 * float(total.sum()) - p.scale * h.log_scale
-        gradient[-1] = 0.0
+        gradient[:-2] = (dU - p.ridge * h.U)[self.row, self.column].numpy()
+        gradient[-2] = by_scale - p.scale * h.log_scale
+        gradient[-1] = by_noise
         if self.known is None:
-            value -= 0.5 * p.noise * (h.log_noise - p.noise_at) ** 2
-            slope = 0.5 * float(dK.diagonal().sum()) * math.exp(h.log_noise)
-            gradient[-1] = slope - p.noise * (h.log_noise - p.noise_at)
+            off = h.log_noise - p.noise_at
+            value -= 0.5 * p.noise * off**2
+            gradient[-1] -= p.noise * off
         return value, gradient
 
     def curvature(self, h: Hyperparameters) -> Tensor:
@@ -142,7 +153,7 @@ class LogPosterior:
         z = U delta. Since delta_b is a difference, all b share the products of matrices for a: two of them for each row.
         """
         Ks = self.signal(h.U, h.log_scale)
-        L = torch.linalg.cholesky(Ks + torch.diag(self.noise(h)))
+        L = torch.linalg.cholesky(Ks + torch.diag(self.noise(h.log_noise)))
         Kinv = torch.cholesky_inverse(L)
         weights = Kinv.sum(1)
         alpha = Kinv @ (self.v - weights @ self.v / weights.sum())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,7 @@ from gpytorch.distributions import MultivariateNormal
 from torch import Tensor
 
 from .._seeds import generator
+from .chain import State, sample
 from .fit import Hyperparameters, LogPosterior, Prior, cold_start, fit
 from .kernel import distances
 from .laplace import default_inflation, draws
@@ -27,19 +28,19 @@ class Conditioned:
         self,
         Y: Tensor,  # *B x n x d
         v: Tensor,  # *B x (1 or m) x n, standardised outcomes
-        noise: Tensor,  # *B x 1 x n
+        noise: Tensor,  # *B x (1 or m) x n
         U: Tensor,  # m x d x d
-        variance: float,
+        variance: Tensor,  # m
         shift: float,
         scale: float,
     ) -> None:
-        self.variance, self.shift, self.scale = variance, shift, scale
+        self.shift, self.scale = shift, scale
         Z = Y.unsqueeze(-3) @ U.mT  # *B x m x n x d
-        L, keep = _factor(variance * torch.exp(-0.5 * distances(Z, Z)), noise)
+        L, keep = _factor(variance[:, None, None] * torch.exp(-0.5 * distances(Z, Z)), noise)
         if not bool(keep.all()):  # a draw whose covariance cannot be factored is left out
-            U, Z, L = U[keep], Z[..., keep, :, :], L[..., keep, :, :]
+            U, variance, Z, L = U[keep], variance[keep], Z[..., keep, :, :], L[..., keep, :, :]
             v = v if v.shape[-2] == 1 else v[..., keep, :]
-        self.U, self.Z, self.m = U, Z, len(U)
+        self.keep, self.U, self.Z, self.m, self.variance = keep, U, Z, len(U), variance
         self.v = v.expand(*v.shape[:-2], self.m, v.shape[-1])
         self.Linv = torch.linalg.solve_triangular(L, torch.eye(Y.shape[-2], dtype=Y.dtype).expand_as(L), upper=False)
         ones = self.Linv.sum(-1)  # L^-1 1
@@ -58,13 +59,13 @@ class Conditioned:
         else:
             Z, mean, V, _ = self._project(X)
         if not full:
-            return mean, (self.variance - (V * V).sum(-1)).clamp_min(1e-12)
-        return mean, self.variance * torch.exp(-0.5 * distances(Z, Z)) - V @ V.mT
+            return mean, (self.variance[:, None] - (V * V).sum(-1)).clamp_min(1e-12)
+        return mean, self.variance[:, None, None] * torch.exp(-0.5 * distances(Z, Z)) - V @ V.mT
 
     def _project(self, X: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """Scaled points, posterior means, L^-1 k and k.  ... x q x d -> ... x m x q x d, ... x m x q, ... x m x q x n twice"""
         Z = X.unsqueeze(-3) @ self.U.mT
-        k = self.variance * torch.exp(-0.5 * distances(Z, self.Z))
+        k = self.variance[:, None, None] * torch.exp(-0.5 * distances(Z, self.Z))
         return Z, self.mean.unsqueeze(-1) + (k @ self.alpha.unsqueeze(-1)).squeeze(-1), k @ self.Linv.mT, k
 
     def linearised(self, W: Tensor) -> tuple[Tensor, Tensor, Callable[[Tensor, Tensor], Tensor]]:
@@ -74,7 +75,7 @@ class Conditioned:
         the time of automatic differentiation.  k x d -> m x k, m x k, (m x k, m x k -> k x d)
         """
         Z, mean, V, near = self._project(W)
-        left = self.variance - (V * V).sum(-1)
+        left = self.variance[:, None] - (V * V).sum(-1)
 
         def back(by_mean: Tensor, by_variance: Tensor) -> Tensor:
             by_variance = torch.where(left > 1e-12, by_variance, torch.zeros_like(left)).unsqueeze(-1)
@@ -87,9 +88,9 @@ class Conditioned:
 
 
 class MahalanobisGP(Model, FantasizeMixin):
-    """A posterior over one outcome in the embedding, averaged over m samples of the metric by moment matching (paper, S2).
+    """A posterior over one outcome in the embedding, averaged over m samples of the kernel by moment matching (paper, S2).
 
-    Fitted and frozen: build it with `fit_gp`. It accepts points `... x q x d` like any BoTorch model, and any BoTorch
+    Fitted and frozen: build it with `sample_gp` or, by the paper's Laplace approximation, `fit_gp`. It accepts points `... x q x d` like any BoTorch model, and any BoTorch
     acquisition function accepts it. Inside, outcomes are standardised; posteriors come back in the user's units.
     """
 
@@ -97,22 +98,22 @@ class MahalanobisGP(Model, FantasizeMixin):
         self,
         Y: Tensor,  # *B x n x d, embedded points
         v: Tensor,  # *B x n, standardised outcomes
-        noise: Tensor,  # *B x n, variances of the standardised outcomes
-        U: Tensor,  # m x d x d, samples of the metric's factor; the mode first
-        mode: Hyperparameters,
+        noises: Tensor,  # *B x (1 or m) x n, variances of the standardised outcomes
+        U: Tensor,  # m x d x d, samples of the metric's factor
+        variance: Tensor,  # m, of the signal
         shift: float = 0.0,
         scale: float = 1.0,
-        log_posterior: float = math.nan,
         known_noise: bool = False,
+        theta: Sequence[float] = (),
     ) -> None:
         super().__init__()
-        self.Y, self.v, self.noise, self.U, self.mode = Y, v, noise, U, mode
-        self.shift, self.scale, self.log_posterior, self.known_noise = shift, scale, log_posterior, known_noise
-        self.variance = math.exp(mode.log_scale)
+        self.Y, self.v, self.theta = Y, v, list(theta)  # theta: where the next fit may start
+        self.shift, self.scale, self.known_noise = shift, scale, known_noise
         self.train_inputs = (Y,)
         self.train_targets = shift + scale * v
-        self.data = Conditioned(Y, v.unsqueeze(-2), noise.unsqueeze(-2), U, self.variance, shift, scale)
-        self.U = self.data.U
+        self.data = Conditioned(Y, v.unsqueeze(-2), noises, U, variance, shift, scale)
+        self.U, self.variance = self.data.U, self.data.variance
+        self.noises = noises if noises.shape[-2] == 1 else noises[..., self.data.keep, :]
 
     @property
     def num_outputs(self) -> int:
@@ -127,8 +128,13 @@ class MahalanobisGP(Model, FantasizeMixin):
         return self.Y.shape[-1]
 
     @property
+    def noise(self) -> Tensor:
+        """The variance of every standardised outcome, as the middle one of the samples has it.  -> *B x n"""
+        return self.noises.median(-2).values
+
+    @property
     def gamma(self) -> Tensor:
-        """The sampled metrics of the paper, Gamma = U'U / 2; the mode first.  -> m x d x d"""
+        """The sampled metrics of the paper, Gamma = U'U / 2.  -> m x d x d"""
         return 0.5 * self.U.mT @ self.U
 
     def subset_output(self, idcs: list[int]) -> MahalanobisGP:
@@ -173,14 +179,16 @@ class MahalanobisGP(Model, FantasizeMixin):
         v = (Y.squeeze(-1) - self.shift) / self.scale
         batch = torch.broadcast_shapes(X.shape[:-2], v.shape[:-1], self.batch_shape)
         noise = kwargs.get("noise")
-        new = self.noise.min(-1).values.unsqueeze(-1) if noise is None else noise.squeeze(-1) / self.scale**2
         k = X.shape[-2]
+        m = self.noises.shape[-2]
+        least = self.noises.min(-1, keepdim=True).values
+        new = least if noise is None else noise.squeeze(-1).unsqueeze(-2) / self.scale**2
         return MahalanobisGP(
             torch.cat([self.Y.expand(*batch, *self.Y.shape[-2:]), X.expand(*batch, *X.shape[-2:])], -2),
             torch.cat([self.v.expand(*batch, self.v.shape[-1]), v.expand(*batch, k)], -1),
-            torch.cat([self.noise.expand(*batch, self.noise.shape[-1]), new.expand(*batch, k)], -1),
+            torch.cat([self.noises.expand(*batch, *self.noises.shape[-2:]), new.expand(*batch, m, k)], -1),
             self.U,
-            self.mode,
+            self.variance,
             self.shift,
             self.scale,
         )
@@ -201,16 +209,22 @@ class MahalanobisGP(Model, FantasizeMixin):
         L, _ = _factor(cov, torch.full_like(mean, 1e-7))
         white = torch.from_numpy(rng.standard_normal((*mean.shape, 1)))
         v = mean + (L @ white).squeeze(-1)
-        jitter = torch.full((1, len(Y)), 1e-6 * max(1e-3 * self.variance, 1.0), dtype=Y.dtype)
+        jitter = 1e-6 * (1e-3 * self.variance).clamp_min(1.0)[:, None].expand(-1, len(Y))
         return Conditioned(Y, v, jitter, self.U, self.variance, self.shift, self.scale)
 
     def noise_evidence(self) -> float:
-        """By how much the data are more likely with the inferred noise than without any: a log likelihood ratio."""
+        """By how much the data are more likely with noise than without any, each at its best: a log likelihood ratio."""
         bare = Prior(ridge=0.5, noise=0.0)
-        free = LogPosterior(self.Y, self.v, torch.zeros_like(self.v), bare)
-        _, value = fit(free, self.mode, iterations=60)
-        noisy, _ = LogPosterior(self.Y, self.v, None, bare)(self.mode.pack())
-        return noisy - value
+        start = Hyperparameters(
+            torch.linalg.qr(self.U[-1], mode="r")[1],
+            math.log(float(self.variance[-1])),
+            math.log(float(self.noises[..., -1, :].mean())),
+        )
+        values = [
+            fit(LogPosterior(self.Y, self.v, known, bare), start, iterations=60)[1]
+            for known in (None, torch.zeros_like(self.v))
+        ]
+        return values[0] - values[1]
 
     def leave_one_out(self) -> tuple[Tensor, Tensor]:
         """Mean and standard deviation at each training point as predicted from the others, moment-matched.  -> n, n"""
@@ -219,12 +233,58 @@ class MahalanobisGP(Model, FantasizeMixin):
         variance = (1.0 / diagonal).mean(-2) + means.var(-2, unbiased=False)
         return self.shift + self.scale * means.mean(-2), self.scale * variance.sqrt()
 
+    def foresight(self) -> float:
+        """The log density of every outcome as the others predict it, summed: how well the model would have done."""
+        mean, sd = self.leave_one_out()
+        z = (self.train_targets - mean) / sd
+        return float((-0.5 * z**2 - torch.log(sd / self.scale)).sum())
+
     def unexplained(self) -> float:
         """The share of the outcomes' variation that the others do not predict, beyond the noise: 0 for a perfect model."""
         mean, _ = self.leave_one_out()
         off = (mean - self.train_targets) / self.scale
         total = float(self.v.var(unbiased=False))
         return max(float((off**2).mean() - self.noise.mean()) / total, 0.0) if total > 0 else 0.0
+
+
+def sample_gp(
+    Y: Tensor,
+    values: Tensor,
+    *,
+    variances: Tensor | None = None,
+    samples: int = 10,
+    seed: int = 0,
+    prior: Prior | None = None,
+    warm: Sequence[float] | None = None,
+    afresh: bool = False,
+) -> MahalanobisGP:
+    """Sample the kernel's posterior given outcomes at embedded points: metric, scale and noise together.
+
+    `variances` are known noise variances (None: the noise is inferred); `warm` is the `theta` of a model of fewer data. With
+    `afresh` a second chain starts from nothing, and the one whose model foresees the data better is kept: noise and detail
+    explain the same data in two ways, and no chain walks from one to the other.
+    """
+    target, shift, scale = _standardised(Y, values, variances, Prior() if prior is None else prior)
+    rng = generator(seed, "chain")
+
+    def model(start: State | None) -> MahalanobisGP:
+        found, end = sample(target, start, samples, rng)
+        return MahalanobisGP(
+            target.Y,
+            target.v,
+            torch.stack([target.noise(h.log_noise) for h in found]),
+            torch.stack([h.U for h in found]),
+            torch.tensor([math.exp(h.log_scale) for h in found], dtype=torch.double),
+            shift,
+            scale,
+            variances is not None,
+            end.pack(),
+        )
+
+    if warm is None:
+        return model(None)
+    going = model(State.unpack(warm))
+    return max(going, model(None), key=MahalanobisGP.foresight) if afresh else going
 
 
 def fit_gp(
@@ -235,32 +295,40 @@ def fit_gp(
     samples: int = 10,
     seed: int = 0,
     prior: Prior | None = None,
-    warm: Hyperparameters | None = None,
+    warm: Sequence[float] | None = None,
     cold: int = 3,
     iterations: int = 100,
     inflation: float | None = None,
 ) -> MahalanobisGP:
-    """Fit the metric, scale and noise to outcomes at embedded points, and sample the metric's posterior.
+    """The paper's way (S2): the best metric, scale and noise, and draws from a Laplace approximation of the metric.
 
-    `variances` are known noise variances (None: the noise is inferred); `warm` is where the last fit ended; `cold` random
-    starts are tried beside it; `inflation` scales the Laplace covariance (None:
-    `default_inflation`).
+    `cold` random starts are tried beside `warm`; `inflation` scales the Laplace covariance (None: `default_inflation`).
+    The mode is the first sample.
     """
-    prior = Prior() if prior is None else prior
+    target, shift, scale = _standardised(Y, values, variances, Prior() if prior is None else prior)
     rng = generator(seed, "fit")
-    Y, values = Y.double(), values.double()
-    n, d = Y.shape
-    shift = float(values.mean())
-    spread = float(values.std(unbiased=False)) if n > 1 else 0.0
-    scale = spread if spread > 1e-12 * max(abs(shift), 1e-300) else max(abs(shift), 1.0)
-    v = (values - shift) / scale
-    known = None if variances is None else variances.double() / scale**2
-    target = LogPosterior(Y, v, known, prior)
-    start = None if warm is None else warm.padded(d, rng)
+    d = target.d
+    start = None if warm is None else Hyperparameters.unpack(warm).padded(d, rng)
     others = [cold_start(d, rng) for _ in range(cold if start is not None else max(cold, 1))]
-    mode, value = fit(target, start, others, iterations=iterations)
-    U = draws(target, mode, samples, rng, inflation=default_inflation(n) if inflation is None else inflation)
-    return MahalanobisGP(Y, v, target.noise(mode), U, mode, shift, scale, value, known is not None)
+    mode, _ = fit(target, start, others, iterations=iterations)
+    U = draws(target, mode, samples, rng, inflation=default_inflation(target.n) if inflation is None else inflation)
+    variance = torch.full((len(U),), math.exp(mode.log_scale), dtype=torch.double)
+    noise = target.noise(mode.log_noise).unsqueeze(0)
+    return MahalanobisGP(
+        target.Y, target.v, noise, U, variance, shift, scale, variances is not None, mode.pack().tolist()
+    )
+
+
+def _standardised(
+    Y: Tensor, values: Tensor, variances: Tensor | None, prior: Prior
+) -> tuple[LogPosterior, float, float]:
+    """The posterior of the kernel given the outcomes, centred and scaled, with the shift and the scale."""
+    Y, values = Y.double(), values.double()
+    shift = float(values.mean())
+    spread = float(values.std(unbiased=False)) if len(Y) > 1 else 0.0
+    scale = spread if spread > 1e-12 * max(abs(shift), 1e-300) else max(abs(shift), 1.0)
+    known = None if variances is None else variances.double() / scale**2
+    return LogPosterior(Y, (values - shift) / scale, known, prior), shift, scale
 
 
 def _factor(K: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:

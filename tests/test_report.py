@@ -143,13 +143,12 @@ def test_in_a_real_browser(tmp_path: Path, goals: Goals, D: int, n: int, monkeyp
     history, space = run_of(D, n, goals)
     if D == 1000:  # the size is at stake here, not the fit: a cheap fit has as many numbers
         import alebo.diagnostics as dg
-        import alebo.models.gp as gp
+        import alebo.models.chain as chain
 
         monkeypatch.setattr(
             dg, "cross_validate", lambda Y, v, *a, **k: dg.Fit("", v, v, np.ones_like(v), 1.0, 1.0, 0.0)
         )
-        full = gp.fit_gp
-        monkeypatch.setattr(gp, "fit_gp", lambda *a, **k: full(*a, **{**k, "cold": 1, "iterations": 2}))
+        monkeypatch.setattr(chain, "BURN_IN", 2)
     path = tmp_path / "report.html"
     data = write_report(path, history, space, goals, name="browser")
     assert path.stat().st_size < 10e6

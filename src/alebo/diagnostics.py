@@ -171,7 +171,7 @@ def fit_models(
     """One model per outcome in the embedding; None where there is no embedding or too little in it."""
     import torch
 
-    from .models.gp import fit_gp
+    from .models.gp import sample_gp
 
     seen = view(history, space, method, seed)
     if seen is None or len(seen.trials) < LEAST:
@@ -184,7 +184,7 @@ def fit_models(
             if np.ptp(values) <= 1e-12 * max(1.0, float(np.abs(values).max())):
                 continue  # a constant: nothing to fit
             known = seen.variances(outcome)
-            fitted[outcome] = fit_gp(
+            fitted[outcome] = sample_gp(
                 torch.from_numpy(seen.Y),
                 torch.from_numpy(values),
                 variances=None if known is None else torch.from_numpy(known),
@@ -200,10 +200,10 @@ def cross_validate(Y: Array, values: Array, variances: Array | None = None, *, f
     """
     import torch
 
-    from .models.gp import fit_gp
+    from .models.gp import sample_gp
 
     n = len(Y)
-    parts = n if n <= 20 else folds if n <= 200 else max(3, folds // 2)
+    parts = n if n <= 20 else folds if n <= 60 else max(3, folds // 2)
     order = generator(seed, "folds").permutation(n)
     predicted, sd, noise = np.empty(n), np.empty(n), []
     for i in range(parts):
@@ -213,7 +213,7 @@ def cross_validate(Y: Array, values: Array, variances: Array | None = None, *, f
             predicted[out], sd[out] = values[kept].mean(), 1e-12
             continue
         with reproducible(derive(seed, "fold", i)):
-            model = fit_gp(
+            model = sample_gp(
                 torch.from_numpy(Y[kept]),
                 torch.from_numpy(values[kept]),
                 variances=None if variances is None else torch.from_numpy(variances[kept]),
@@ -240,14 +240,10 @@ def effective_rank(gamma: Array) -> float:
 
 def slopes(model: MahalanobisGP, Y: Array) -> Array:
     """The gradient of the mean under each sampled metric, in the outcome's units.  k x d -> m x k x d"""
-    T, v, noise = (t.detach().numpy() for t in (model.Y, model.v, model.noise))  # n x d, n, n
+    T, alphas, variances = (t.detach().numpy() for t in (model.Y, model.data.alpha, model.variance))  # n x d, m x n, m
     out = []
-    for U in model.U.detach().numpy():
-        K = model.variance * np.exp(-0.5 * _squared(T @ U.T, T @ U.T))
-        K[np.diag_indices_from(K)] += noise + 1e-9 * model.variance
-        ones, target = np.linalg.solve(K, np.column_stack([np.ones_like(v), v])).T
-        alpha = target - ones * (ones @ v) / ones.sum()  # the constant mean taken out at its best value
-        k = model.variance * np.exp(-0.5 * _squared(Y @ U.T, T @ U.T)) * alpha  # k x n
+    for U, alpha, variance in zip(model.U.detach().numpy(), alphas, variances, strict=True):
+        k = variance * np.exp(-0.5 * _squared(Y @ U.T, T @ U.T)) * alpha  # k x n
         out.append(model.scale * (k @ T - k.sum(axis=1, keepdims=True) * Y) @ (U.T @ U))
     return np.stack(out)
 

@@ -38,7 +38,7 @@ def test_without_data_to_speak_of_the_chain_samples_the_prior():
     target = Target(LogPosterior(torch.zeros(1, 2, dtype=torch.double), torch.zeros(1).double(), None, prior))
     rng = np.random.default_rng(0)
     state, places = State.first(2, rng), []
-    for i in range(2500):
+    for i in range(1200):
         state = transition(target, state, rng)
         if i >= 100:
             places.append(state.place)

@@ -62,7 +62,7 @@ def outcomes(problem: Problem, x: Any, constrained: bool) -> Any:
 
 
 def ask_seconds(opt: alebo.Optimizer, q: int = 1, repeats: int = 3) -> float:
-    """CPU seconds of one whole iteration (fit, Laplace, proposal): the median of a few, at different asks."""
+    """CPU seconds of one whole iteration (model, proposal): the median of a few, at different asks."""
     times = []
     for _ in range(repeats):
         history = opt.history

@@ -68,7 +68,6 @@ class ALEBO(Method):
     acquisition: Callable[[Surrogate, Tensor | None], Acquisition] | None = (
         None  # your own: see docs/own_acquisition.md
     )
-    widen: float = 30.0  # how much more the metric is doubted when no improvement is left to expect anywhere
 
     name: ClassVar[str] = "alebo"
     title: ClassVar[str] = "ALEBO"
@@ -88,6 +87,10 @@ class ALEBO(Method):
             raise InputError(f"`kind` is one of {sorted(KINDS)}; got {self.kind!r}.")
         if self.initial is not None and self.initial < 1:
             raise InputError(f"`initial >= 1` must hold; got {self.initial}. A model needs a point to start from.")
+        if self.metric not in ("sampled", "laplace"):
+            raise InputError(
+                f"`metric` is 'sampled' or 'laplace'; got {self.metric!r}. Leave it out to have it sampled."
+            )
         if self.samples < 1:
             raise InputError(f"`samples >= 1` must hold; got {self.samples}. One is the mode alone.")
 
@@ -176,12 +179,6 @@ class ALEBO(Method):
                 surrogate = self.surrogate(history, embedding, space, goals, seed)
                 pending = [_padded(y, embedding.dim) for y in pending]
                 found = self._propose(surrogate, embedding, space, history, pending, derive(seed, "grown", number))
-            elif self._doubts and found[1] < self.threshold and goals.single:
-                # nothing left to expect from the metric as fitted: doubt it, and look where it may be wrong
-                doubting = self.surrogate(
-                    history, embedding, space, goals, seed, widen=self.widen, fitted=surrogate.packed()
-                )
-                found = self._propose(doubting, embedding, space, history, pending, derive(seed, "doubt", number))
             y, value = found
             note: dict[str, Any] = {"dim": embedding.dim, "events": events, "log_ei": round(value, 6)}
             if not out:
@@ -274,35 +271,28 @@ class ALEBO(Method):
         space: Space,
         goals: Goals,
         seed: int,
-        *,
-        widen: float = 1.0,
-        fitted: Mapping[str, Sequence[float]] | None = None,
     ) -> Surrogate:
-        """The models of every outcome at the present history; `fitted` is where a fit to the same history ended."""
+        """The models of every outcome at the present history."""
         trials, Y = self.training(history, embedding, space)
-        warm = fitted or (_last_note(history, self._remembered) if self.warm else None)
+        warm = _last_note(history, self._remembered) if self.warm else None
         return fit_surrogate(
             Y,
             trials,
             goals,
             build=partial(sample_gp, samples=self.samples, afresh=_restarts(len(trials)))
             if self.metric == "sampled"
-            else self._laplace(len(trials), widen, started=bool(warm), again=fitted is not None),
+            else self._laplace(len(trials), started=bool(warm)),
             warm=warm or {},
             infer_noise=self.infer_noise,
             seed=derive(seed, "fit", len(history)),
         )
 
     @property
-    def _doubts(self) -> bool:
-        return self.metric == "laplace" and self.widen > 1.0 and self.acquisition is None
-
-    @property
     def _remembered(self) -> str:
         """What a note keeps for the next fit to start from."""
         return "chain" if self.metric == "sampled" else "theta"
 
-    def _laplace(self, n: int, widen: float, *, started: bool, again: bool) -> Callable[..., MahalanobisGP]:
+    def _laplace(self, n: int, *, started: bool) -> Callable[..., MahalanobisGP]:
         """The paper's fit, with its settings for n observations."""
         inflation = (
             default_inflation(n) if self.inflation is None else float(n) if self.inflation < 0 else self.inflation
@@ -312,9 +302,9 @@ class ALEBO(Method):
             fit_gp,
             samples=self.samples,
             prior=Prior(ridge=self.ridge) if self.ridge > 0 else PAPER,
-            cold=self.cold if often and not again else 0,
+            cold=self.cold if often else 0,
             iterations=100 if n <= 500 else max(10, int(100 * (500 / n) ** 2)),
-            inflation=inflation * widen,
+            inflation=inflation,
         )
 
     def estimate(
@@ -425,8 +415,8 @@ def _last_note(history: History, key: str) -> Any:
 
 
 def _restarts(n: int) -> bool:
-    """Whether a second chain starts at n observations: about each time that they have become an eighth more."""
-    return n > 1 and int(8.0 * math.log(n)) > int(8.0 * math.log(n - 1))
+    """Whether a second chain starts at n observations: from 20 on, each time that they have become a quarter more."""
+    return n >= 20 and int(4.0 * math.log(n)) > int(4.0 * math.log(n - 1))
 
 
 def _log_cost(surrogate: Surrogate, space: Space) -> Callable[[Tensor], Tensor]:

@@ -84,10 +84,10 @@ class Target:
         E = x[:d2].reshape(self.d, self.d)
         width = np.exp(t)[:, None]
         W = width * E
-        found = self.posterior.likelihood(torch.from_numpy(W), log_scale, log_noise)
+        found = self.posterior.likelihood(W, log_scale, log_noise)
         if found is None:
             return -math.inf, np.zeros_like(x)
-        value, dW, by_scale, by_noise = found[0], found[1].numpy(), found[2], found[3]
+        value, dW, by_scale, by_noise = found
         z = (t - WIDTH[0]) / WIDTH[1]
         off = (
             log_noise - prior.noise_at

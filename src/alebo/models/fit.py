@@ -11,11 +11,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TypeAlias
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from scipy.linalg.lapack import dpotrf, dpotri
 from scipy.optimize import minimize
 from torch import Tensor
 
@@ -81,7 +83,9 @@ class LogPosterior:
     def __init__(self, Y: Tensor, v: Tensor, known: Tensor | None, prior: Prior) -> None:
         self.Y, self.v, self.known, self.prior = Y, v, known, prior  # n x d, n, n (variances) or None
         self.n, self.d = Y.shape
-        self.row, self.column = torch.triu_indices(self.d, self.d)
+        self.row, self.column = np.triu_indices(self.d)
+        self._Y, self._v = np.ascontiguousarray(Y.numpy()), v.numpy()
+        self._known = None if known is None else known.numpy() + prior.noise_floor
 
     def thinned(self, most: int) -> LogPosterior:
         """The same posterior given at most so many of the observations, spread evenly over their order."""
@@ -103,41 +107,51 @@ class LogPosterior:
         one = torch.ones_like(half)
         return (torch.cat([Z, half, one], -1) @ torch.cat([Z, one, half], -1).mT).clamp_max_(log_scale).exp_()
 
-    def likelihood(self, U: Tensor, log_scale: float, log_noise: float) -> tuple[float, Tensor, float, float] | None:
+    def likelihood(self, U: Array, log_scale: float, log_noise: float) -> tuple[float, Array, float, float] | None:
         """The log marginal likelihood and its derivatives by U (any number of rows), log s^2 and log noise.
 
-        None where the covariance is not positive definite.
+        None where the covariance is not positive definite. In NumPy: it is called hundreds of times for one model, most
+        often with few data, where Torch spends more time on its calls than on the sums.
         """
-        Ks = self.signal(U, log_scale)
-        K = Ks.clone()
-        K.diagonal().add_(self.noise(log_noise))
-        L, info = torch.linalg.cholesky_ex(K)
-        if int(info) != 0 or not math.isfinite(float(L[-1, -1])):
+        if log_scale > 300.0:
             return None
-        Kinv = torch.cholesky_inverse(L)
+        Y, v, n = self._Y, self._v, self.n
+        Z = Y @ U.T
+        half = 0.5 * (log_scale - np.einsum("ij,ij->i", Z, Z))
+        Ks = Z @ Z.T
+        Ks += half[:, None]
+        Ks += half
+        np.minimum(Ks, log_scale, out=Ks)
+        np.exp(Ks, out=Ks)
+        K = Ks.copy()
+        K.ravel()[:: n + 1] += math.exp(log_noise) if self._known is None else self._known
+        inverted = _invert(K)
+        if inverted is None:
+            return None
+        log_root, Kinv = inverted
         weights = Kinv.sum(1)
-        c = float(weights @ self.v / weights.sum())
-        r = self.v - c
+        r = v - float(weights @ v / weights.sum())
         alpha = Kinv @ r
-        value = -0.5 * float(r @ alpha) - float(L.diagonal().log().sum()) - 0.5 * self.n * LOG_2PI
-        dK = Kinv.neg_().addr_(alpha, alpha)  # twice the derivative of the likelihood; Kinv is not needed again
-        M = Ks.mul_(dK)
+        value = -0.5 * float(r @ alpha) - log_root - 0.5 * n * LOG_2PI
+        dK = np.outer(alpha, alpha)  # twice the derivative of the likelihood
+        dK -= Kinv
+        by_noise = 0.5 * float(dK.trace()) * math.exp(log_noise) if self._known is None else 0.0
+        M = np.multiply(Ks, dK, out=dK)
         total = M.sum(1)
-        spread = self.Y.mT @ (total[:, None] * self.Y - M @ self.Y)  # sum_ij M_ij (y_i - y_j)(y_i - y_j)' / 2
-        by_noise = 0.5 * float(dK.diagonal().sum()) * math.exp(log_noise) if self.known is None else 0.0
+        spread = Y.T @ (total[:, None] * Y - M @ Y)  # sum_ij M_ij (y_i - y_j)(y_i - y_j)' / 2
         return value, -U @ spread, 0.5 * float(total.sum()), by_noise
 
     def __call__(self, theta: Array) -> tuple[float, Array]:
         """Value and gradient; a covariance that is not positive definite counts as impossible."""
         h = Hyperparameters.unpack(theta)
-        found = self.likelihood(h.U, h.log_scale, h.log_noise)
+        found = self.likelihood(h.U.numpy(), h.log_scale, h.log_noise)
         if found is None:
             return -1e25, np.zeros_like(theta)
         value, dU, by_scale, by_noise = found
         p = self.prior
         value -= 0.5 * p.ridge * float((h.U**2).sum()) + 0.5 * p.scale * h.log_scale**2
         gradient = np.empty_like(theta)
-        gradient[:-2] = (dU - p.ridge * h.U)[self.row, self.column].numpy()
+        gradient[:-2] = (dU - p.ridge * h.U.numpy())[self.row, self.column]
         gradient[-2] = by_scale - p.scale * h.log_scale
         gradient[-1] = by_noise
         if self.known is None:
@@ -176,6 +190,29 @@ class LogPosterior:
                 - (moved * (P @ moved)).sum(0)
             )
         return torch.triu(out - self.prior.ridge)
+
+
+def _invert(K: Array) -> tuple[float, Array] | None:
+    """Half of the log determinant, and the inverse, of a symmetric matrix that is overwritten; None if not positive definite.
+
+    By LAPACK as SciPy has it while calls are what costs, by Torch's, which is faster, beyond.
+    """
+    if len(K) > 120:
+        root, failed = torch.linalg.cholesky_ex(torch.from_numpy(K))
+        if int(failed) != 0 or not math.isfinite(float(root[-1, -1])):
+            return None
+        return float(root.diagonal().log().sum()), torch.cholesky_inverse(root).numpy()
+    L, info = dpotrf(K.T, lower=1, clean=0, overwrite_a=1)
+    if info != 0 or not math.isfinite(L[-1, -1]):
+        return None
+    log_root = float(np.log(L.diagonal()).sum())
+    Kinv, _ = dpotri(L, lower=1, overwrite_c=1)
+    return log_root, np.where(_lower(len(K)), Kinv, Kinv.T)
+
+
+@lru_cache(maxsize=8)
+def _lower(n: int) -> NDArray[np.bool_]:
+    return np.tri(n, dtype=bool)
 
 
 def fit(

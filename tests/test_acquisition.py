@@ -47,6 +47,7 @@ def test_the_gradient_in_closed_form_is_that_of_automatic_differentiation(seed):
     pending = torch.from_numpy(embedding.domain.sample(2, 8))
     for acquisition in (
         LogEI(model),
+        LogEI(model, doubt=0.1),
         NoisyLogEI(model, seed=0),
         NoisyLogEI(model, limits, pending=pending, seed=0),
         NoisyLogEI(model, [nowhere], seed=0),

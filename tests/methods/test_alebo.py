@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
+import torch
 
 import alebo
 from alebo import ALEBO, AtMost, Categorical, Float, Int, LinearConstraint, Minimize, Optimizer, Space
@@ -90,6 +92,25 @@ class TestGrowing:
         assert drive(small(method, D=5), bowl_5, 12).history[-1].note["dim"] == 5
         assert drive(small(method, D=20), bowl, 10).history[-1].note["dim"] == 6
 
+    def test_the_last_fifth_of_a_budget_grows_no_more(self):
+        method = ALEBO(start=2, step=1, initial=3, samples=2, patience=1, threshold=100.0)
+        dims = [t.note["dim"] for t in drive(small(method, D=20, budget=10), bowl, 10).history]
+        assert dims[7] > dims[3]
+        assert dims[8] == dims[9] == dims[7]
+        on = drive(small(replace(method, settle=0.0), D=20, budget=10), bowl, 10).history
+        assert on[9].note["dim"] > dims[9]
+
+    def test_settling_trusts_the_mean(self):
+        """With the budget nearly spent the proposal has a better predicted mean than log-EI's own."""
+        means = []
+        for settle in (1.0, 0.0):
+            opt = drive(small(ALEBO(dim=3, initial=8, samples=4, settle=0.0), budget=12), bowl, 11)
+            method = replace(opt.method, settle=settle)
+            y = method.suggest(opt.history, opt.space, opt.goals, 1, 0)[0].y
+            model = method.surrogate(opt.history, method.embedding(opt.history, opt.space, 0), opt.space, opt.goals, 0)
+            means.append(float(model.objectives[0].moments(torch.from_numpy(y)[None, None])[0]))
+        assert means[0] > means[1]  # BoTorch maximises
+
     def test_the_first_dimension_follows_the_budget(self):
         dims = [small(ALEBO(), D=100, budget=b).ask()[0].note["dim"] for b in (10, 50, 100, 200, 1000)]
         assert dims == [2, 4, 6, 11, 15]
@@ -103,9 +124,13 @@ def bowl_5(x):
     return float((x[2] - 0.3) ** 2 + (x[4] + 0.4) ** 2)
 
 
-def test_it_records_that_its_assumption_fails_once_that_is_clear():
-    from dataclasses import replace
+def test_a_second_chain_starts_now_and_then():
+    from alebo.methods.alebo import _restarts
 
+    assert [n for n in range(1, 101) if _restarts(n)] == [21, 26, 34, 43, 55, 71, 91]
+
+
+def test_it_records_that_its_assumption_fails_once_that_is_clear():
     from alebo.diagnostics import diagnose
     from alebo.methods.alebo import ASSUMPTION_FAILS, _assumption_fails
 
@@ -299,7 +324,13 @@ def test_one_observation_and_fewer_points_than_dimensions():
 
 @pytest.mark.parametrize(
     ("settings", "word"),
-    [({"dim": 0}, "dim"), ({"kind": "cube"}, "kind"), ({"initial": 0}, "initial"), ({"samples": 0}, "samples")],
+    [
+        ({"dim": 0}, "dim"),
+        ({"kind": "cube"}, "kind"),
+        ({"initial": 0}, "initial"),
+        ({"samples": 0}, "samples"),
+        ({"metric": "map"}, "metric"),
+    ],
 )
 def test_bad_settings_get_a_sentence(settings, word):
     with pytest.raises(alebo.InputError, match=word):

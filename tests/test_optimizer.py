@@ -34,6 +34,7 @@ from alebo import (
     StudyError,
     Trial,
 )
+from alebo.goals import Outcome
 from alebo.methods import METHODS
 
 Sobol = METHODS["sobol"]
@@ -778,3 +779,16 @@ def test_spaces_smaller_than_the_default_embedding(D: int) -> None:
     result = alebo.minimize(lambda x: float((x**2).sum()), [(-1, 2)] * D, budget=9, seed=1)
     assert len(result.x) == D
     assert result.nfev == 9
+
+
+def test_best_under_noise_is_feasible_as_measured_and_as_believed() -> None:
+    """The model may take a point that was measured beyond the bound for a feasible one; it is not handed out."""
+
+    class Believer(Sobol):
+        def estimate(self, history: Any, space: Any, goals: Any, seed: int) -> Any:
+            return {t.number: {**t.outcomes, "g": Outcome(-1.0)} for t in history.complete}
+
+    opt = Optimizer(Space.from_bounds([(0, 1)] * 2), [Minimize("f"), AtMost("g", 0.0)], method=Believer(), seed=0)
+    for f, g in ((1.0, 0.5), (2.0, -0.5), (3.0, -0.5)):
+        opt.tell(opt.ask()[0].number, {"f": f, "g": g})
+    assert (opt.best().number, opt.best().note["chosen_by"]) == (1, "posterior mean")

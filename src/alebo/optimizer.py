@@ -183,6 +183,7 @@ class Optimizer:
         chosen_by = "measured value" if estimates is None else "posterior mean"
         view = [(t, t.outcomes if estimates is None else estimates[t.number]) for t in complete]
         feasible = [(t, o) for t, o in view if self.goals.feasible(o) and self.space.feasible(t.params)]
+        feasible = [pair for pair in feasible if self.goals.feasible(pair[0].outcomes)] or feasible  # measured so, too
         if not feasible:
             feasible = [
                 (t, t.outcomes) for t in complete if self.goals.feasible(t.outcomes) and self.space.feasible(t.params)

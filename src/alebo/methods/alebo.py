@@ -92,7 +92,7 @@ class ALEBO(Method):
                 f"`metric` is 'sampled' or 'laplace'; got {self.metric!r}. Leave it out to have it sampled."
             )
         if self.samples < 1:
-            raise InputError(f"`samples >= 1` must hold; got {self.samples}. One is the mode alone.")
+            raise InputError(f"`samples >= 1` must hold; got {self.samples}. One is a single metric.")
 
     @classmethod
     def paper(cls, dim: int) -> ALEBO:

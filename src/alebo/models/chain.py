@@ -42,7 +42,7 @@ class State:
 
     @property
     def place(self) -> Array:
-        """The coordinates in which the chain moves.  -> d^2 + 3"""
+        """The coordinates in which the chain moves.  -> d^2 + d + 2"""
         return np.concatenate([self.E.ravel(), self.log_width, [self.log_scale, self.log_noise]])
 
     def pack(self) -> list[float]:
@@ -89,9 +89,7 @@ class Target:
             return -math.inf, np.zeros_like(x)
         value, dW, by_scale, by_noise = found
         z = (t - WIDTH[0]) / WIDTH[1]
-        off = (
-            log_noise - prior.noise_at
-        )  # as Student's t has it, of three degrees: no noise is likely, much is possible
+        off = log_noise - prior.noise_at  # by Student's t of three degrees: no noise is likely, much is possible
         value -= 0.5 * (float((E**2).sum() + (z**2).sum()) + prior.scale * log_scale**2)
         value -= 2.0 * math.log1p(prior.noise * off**2 / 3.0)
         gradient = np.empty_like(x)
@@ -109,18 +107,14 @@ def sample(
     target = Target(posterior.thinned(MOST_POINTS))
     state = None if warm is None else warm.padded(posterior.d, rng)
     if state is None or not math.isfinite(target(state.place)[0]):
-        state = _settled(target, State.first(posterior.d, rng), rng)
+        state = State.first(posterior.d, rng)
+        for _ in range(BURN_IN):
+            state = transition(target, state, rng)
     out = []
     for _ in range(m):
         state = transition(target, state, rng)
         out.append(state.hyperparameters())
     return out, state
-
-
-def _settled(target: Target, state: State, rng: np.random.Generator) -> State:
-    for _ in range(BURN_IN):
-        state = transition(target, state, rng)
-    return state
 
 
 def transition(target: Target, state: State, rng: np.random.Generator) -> State:

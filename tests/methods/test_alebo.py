@@ -66,7 +66,7 @@ def test_notes_are_plain_and_small():
     opt = drive(small(), bowl, 8)
     text = json.dumps(opt.history[-1].note)
     assert len(text) < 2000
-    assert {"dim", "events", "log_ei", "chain"} <= opt.history[-1].note.keys()
+    assert {"dim", "events", "log_ei", "chains"} <= opt.history[-1].note.keys()
 
 
 class TestGrowing:

@@ -10,7 +10,7 @@ import torch
 
 from alebo.bench.calibration import data, scores
 from alebo.models import fit_gp, sample_gp
-from alebo.models.chain import WIDTH, State, Target, sample, transition
+from alebo.models.chain import CHAINS, WIDTH, State, Target, sample, transition
 from alebo.models.fit import LogPosterior, Prior
 
 
@@ -33,7 +33,7 @@ def test_the_gradient_is_that_of_finite_differences(known):
 
 
 def test_without_data_to_speak_of_the_chain_samples_the_prior():
-    """One observation says nothing of the metric: E stays standard normal, and t, log s^2 and log noise as believed."""
+    """One observation says nothing of the metric: E and z stay standard normal, and t as believed."""
     prior = Prior(noise_at=math.log(1e-3))  # away from the floor, which cuts the distribution off
     target = Target(LogPosterior(torch.zeros(1, 2, dtype=torch.double), torch.zeros(1).double(), None, prior))
     rng = np.random.default_rng(0)
@@ -43,10 +43,10 @@ def test_without_data_to_speak_of_the_chain_samples_the_prior():
         if i >= 100:
             places.append(state.place)
     seen = np.array(places)
-    assert np.abs(seen[:, :4].mean(0)).max() < 0.2
-    assert seen[:, :4].std(0) == pytest.approx(1.0, abs=0.15)
-    assert seen[:, 4:6].mean() == pytest.approx(WIDTH[0], abs=0.2)
-    assert seen[:, 4:6].std() == pytest.approx(WIDTH[1], abs=0.2)
+    assert np.abs(seen[:, :6].mean(0)).max() < 0.2  # E and z
+    assert seen[:, :6].std(0) == pytest.approx(1.0, abs=0.15)
+    assert seen[:, 6].mean() == pytest.approx(WIDTH[0], abs=0.2)
+    assert seen[:, 6].std() == pytest.approx(WIDTH[1], abs=0.2)
 
 
 def test_a_state_survives_packing_and_grows_with_the_embedding():
@@ -73,7 +73,7 @@ def test_the_same_seed_gives_the_same_model():
     posterior = problem()
     one, two = (sample_gp(posterior.Y, posterior.v, samples=3, seed=5) for _ in range(2))
     assert torch.equal(one.U, two.U)
-    assert one.theta == two.theta
+    assert one.memory == two.memory
 
 
 def test_with_as_many_unknowns_as_data_it_predicts_better_and_knows_how_well():
@@ -100,20 +100,30 @@ def test_it_finds_that_few_directions_matter():
     assert int((eigenvalues > 0.1 * eigenvalues.max()).sum()) <= 4
 
 
-def test_a_second_chain_finds_noise_that_the_first_took_for_detail():
+def test_a_new_chain_finds_noise_that_the_others_took_for_detail():
     rng = np.random.default_rng(0)
     Y = torch.from_numpy(rng.uniform(-1, 1, (60, 6)))
     values = torch.sin(2 * Y[:, 0]) + torch.from_numpy(rng.normal(size=60))
-    stuck = State(5 * rng.normal(size=(6, 6)), np.full(6, 0.5), 0.0, math.log(1e-5), math.log(1e-3))
-    going = sample_gp(Y, values, warm=stuck.pack())
-    both = sample_gp(Y, values, warm=stuck.pack(), afresh=True)
-    assert float(going.noise.median()) < 0.05 < float(both.noise.median())
-    assert both.foresight() > going.foresight()
+    stuck = [State(5 * rng.normal(size=(6, 6)), np.zeros(6), 0.5, 0.0, math.log(1e-5), math.log(1e-3)).pack()] * 2
+    going = sample_gp(Y, values, samples=4, warm=stuck)
+    joined = sample_gp(Y, values, samples=4, warm=stuck, afresh=True)
+    assert len(joined.memory) == len(stuck)
+    assert float(going.noises.max()) < 0.05 < float(joined.noises.max())
+    assert joined.foresight() > going.foresight()
+
+
+def test_chains_share_the_samples_and_none_idles():
+    posterior = problem()
+    model = sample_gp(posterior.Y, posterior.v, samples=6, seed=1)
+    assert len(model.memory) == CHAINS
+    assert len(model.U) == 6
+    assert len(sample_gp(posterior.Y, posterior.v, samples=1).memory) == 1
+    assert len(sample_gp(posterior.Y, posterior.v, samples=6, warm=model.memory).memory) == CHAINS
 
 
 def test_a_start_that_arithmetic_does_not_allow_is_replaced():
     posterior = problem()
-    far = State(np.full((3, 3), 1e6), np.full(3, 50.0), 0.0, -5.0)
+    far = State(np.full((3, 3), 1e6), np.zeros(3), 50.0, 0.0, -5.0)
     found, state = sample(posterior, far, 2, np.random.default_rng(0))
     assert len(found) == 2
-    assert np.abs(state.log_width).max() < 12
+    assert abs(state.log_width) < 12

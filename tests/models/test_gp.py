@@ -61,7 +61,7 @@ def test_the_posterior_is_the_moment_matched_mixture(model):
 def test_one_sample_is_a_plain_gp():
     Y, values = data(noise=0.5)
     one = fit_gp(Y, values, samples=1, seed=0)
-    h = Hyperparameters.unpack(one.theta)
+    h = Hyperparameters.unpack(one.memory[0])
     K = torch.exp(h.log_scale - 0.5 * torch.cdist(Y @ h.U.mT, Y @ h.U.mT) ** 2) + torch.diag(one.noise)
     X = torch.tensor([[0.2, -0.1, 0.4]], dtype=torch.double)
     k = torch.exp(h.log_scale - 0.5 * torch.cdist(X @ h.U.mT, Y @ h.U.mT) ** 2)
@@ -131,7 +131,7 @@ def test_leave_one_out_is_leaving_one_out():
     model = fit_gp(Y, values, samples=1, seed=0)
     means, sds = model.leave_one_out()
     rest = torch.arange(12) != 5
-    h = Hyperparameters.unpack(model.theta)
+    h = Hyperparameters.unpack(model.memory[0])
     K = torch.exp(h.log_scale - 0.5 * torch.cdist(Y @ h.U.mT, Y @ h.U.mT) ** 2) + torch.diag(model.noise)
     c = float(model.data.mean)
     weights = K[5, rest] @ torch.linalg.inv(K[rest][:, rest])
@@ -170,9 +170,9 @@ def test_duplicated_points():
 def test_a_warm_start_from_a_smaller_embedding():
     Y, values = data(d=3)
     small = fit_gp(Y, values, samples=2)
-    grown = fit_gp(torch.cat([Y, torch.zeros(40, 2)], 1), values, samples=2, warm=small.theta, cold=0)
+    grown = fit_gp(torch.cat([Y, torch.zeros(40, 2)], 1), values, samples=2, warm=small.memory, cold=0)
     assert grown.dim == 5
     X = torch.rand(30, 3, dtype=torch.double, generator=torch.Generator().manual_seed(0)) - 0.5
     wide = torch.cat([X, torch.zeros(30, 2, dtype=torch.double)], 1)
     assert torch.allclose(grown.moments(wide[:, None])[0], small.moments(X[:, None])[0], atol=0.1)
-    assert Hyperparameters.unpack(grown.theta).U.shape == (5, 5)
+    assert Hyperparameters.unpack(grown.memory[0]).U.shape == (5, 5)

@@ -45,7 +45,7 @@ def sampled(Y: torch.Tensor, values: torch.Tensor, n: int) -> tuple[float, float
     """The default model; its chain has gone as far as in a search of n evaluations, ten transitions for each."""
     model = sample_gp(Y[:n], values[:n], samples=25, seed=0)
     for i in range(10 * n // 25):
-        model = sample_gp(Y[:n], values[:n], samples=25, seed=i, warm=model.theta)
+        model = sample_gp(Y[:n], values[:n], samples=25, seed=i, warm=model.memory)
     mean, variance = model.moments(Y[n:].unsqueeze(1))
     return scores(values[n:], mean, variance.sqrt())
 

@@ -75,9 +75,11 @@ class Surrogate:
             add(g.outcome, model, -self.goals.sign(g.outcome), 0.0)
         return out
 
-    def packed(self) -> dict[str, list[float]]:
-        """Where the next fit starts, as plain numbers."""
-        return {name: [float(f"{v:.8g}") for v in model.theta] for name, model in self.models.items()}
+    def packed(self) -> dict[str, list[list[float]]]:
+        """Where the next fit starts, as plain numbers short enough for a note."""
+        return {
+            name: [[float(f"{v:.6g}") for v in part] for part in model.memory] for name, model in self.models.items()
+        }
 
     @property
     def model(self) -> MahalanobisGP | ModelList:
@@ -118,7 +120,7 @@ def fit_surrogate(
     goals: Goals,
     *,
     build: Callable[..., MahalanobisGP],
-    warm: Mapping[str, Sequence[float]],
+    warm: Mapping[str, Sequence[Sequence[float]]],
     infer_noise: bool,
     seed: int,
 ) -> Surrogate:
@@ -138,7 +140,7 @@ def fit_surrogate(
             torch.from_numpy(transform(np.array([o.mean for o in raw]))),
             variances=None if variances is None else torch.from_numpy(variances),
             seed=derive(seed, name),
-            warm=warm.get(name),
+            warm=warm.get(name, ()),
         )
 
     objectives = tuple(

@@ -51,7 +51,7 @@ class ALEBO(Method):
     initial: int | None = None  # points before the first model; None: 10 when fixed, fewer when growing
     kind: str = "hypersphere"
     centre: bool = True  # whether the middle of the space is the first point
-    samples: int = 10  # metrics drawn from their posterior
+    samples: int = 12  # metrics drawn from their posterior
     metric: str = "sampled"  # by Markov chain, or "laplace": fitted, and drawn from an approximation around the mode
     infer_noise: bool = True
     ridge: float = 0.5  # laplace: precision of the prior on the metric's factor,
@@ -290,7 +290,7 @@ class ALEBO(Method):
     @property
     def _remembered(self) -> str:
         """What a note keeps for the next fit to start from."""
-        return "chain" if self.metric == "sampled" else "theta"
+        return "chains" if self.metric == "sampled" else "mode"
 
     def _laplace(self, n: int, *, started: bool) -> Callable[..., MahalanobisGP]:
         """The paper's fit, with its settings for n observations."""
@@ -415,7 +415,7 @@ def _last_note(history: History, key: str) -> Any:
 
 
 def _restarts(n: int) -> bool:
-    """Whether a second chain starts at n observations: from 20 on, each time that they have become a quarter more."""
+    """Whether one more chain starts at n observations: from 20 on, each time that they have become a quarter more."""
     return n >= 20 and int(4.0 * math.log(n)) > int(4.0 * math.log(n - 1))
 
 

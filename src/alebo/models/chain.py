@@ -1,11 +1,12 @@
 """Sampling the kernel's parameters: Hamiltonian Monte Carlo over their whole posterior, warm from one ask to the next.
 
-The metric is Gamma = W'W / 2 with W_ij = e^{t_i} E_ij, every entry of the d x d matrix E standard normal: under this prior no
-direction of the embedding is special, and a row whose width e^{t_i} vanishes leaves a metric of lower rank, as it is where
-fewer directions matter than the embedding has. As many unknowns as data, or more, are the rule here (d_e = 12 has 78 in
-Gamma); a maximum explains such data too well and a bell around it knows nothing of the other explanations, whereas a chain
-wanders through all of them. Data come one at a time, so that a chain which goes on from where the last one ended needs no
-long start.
+The metric is Gamma = W'W / 2 with W_ij = e^{t + z_i / sqrt(2)} E_ij, every entry of the d x d matrix E and every z_i
+standard normal: under this prior no direction of the embedding is special, and rows of small z leave a metric of nearly
+lower rank, as it is where fewer directions matter than the embedding has. As many unknowns as data, or more, are the rule
+here (d_e = 12 has 78 in Gamma); a maximum explains such data too well and a bell around it knows nothing of the other
+explanations, whereas a chain wanders through all of them. Some lie too far apart to wander between, so several chains go
+their own ways and share the samples. Data come one at a time, so that chains which go on from where they were need no long
+start.
 """
 
 from __future__ import annotations
@@ -20,10 +21,12 @@ import torch
 from .fit import Array, Hyperparameters, LogPosterior
 
 LEAPS = 15  # leapfrog steps of one transition
+CHAINS = 4  # that share the samples
 BURN_IN = 100  # transitions of a chain that starts from nothing
 ACCEPTED = 0.75  # share of transitions that the size of the steps is steered to
 MOST_POINTS = 250  # the chain sees at most so many observations, spread evenly over their order
-WIDTH = (-1.5, 1.0)  # mean and standard deviation of the rows' log widths
+WIDTH = (-1.5, 1.0)  # mean and standard deviation of t
+ROWS = math.sqrt(0.5)  # standard deviation of the rows' log widths around it
 
 
 @dataclass(frozen=True)
@@ -31,28 +34,29 @@ class State:
     """Where a chain is, and how far it steps."""
 
     E: Array  # d x d
-    log_width: Array  # d, of the rows of E
+    z: Array  # d, the rows' own log widths in units of ROWS
+    log_width: float  # t, common to all
     log_scale: float
     log_noise: float
     log_step: float = math.log(0.05)
 
     @classmethod
     def first(cls, d: int, rng: np.random.Generator) -> State:
-        return cls(rng.normal(0.0, 0.7, (d, d)), np.full(d, WIDTH[0]), 0.0, math.log(0.1))
+        return cls(rng.normal(0.0, 0.7, (d, d)), np.zeros(d), WIDTH[0], 0.0, math.log(0.1))
 
     @property
     def place(self) -> Array:
-        """The coordinates in which the chain moves.  -> d^2 + d + 2"""
-        return np.concatenate([self.E.ravel(), self.log_width, [self.log_scale, self.log_noise]])
+        """The coordinates in which the chain moves.  -> d^2 + d + 3"""
+        return np.concatenate([self.E.ravel(), self.z, [self.log_width, self.log_scale, self.log_noise]])
 
     def pack(self) -> list[float]:
         return [*self.place.tolist(), self.log_step]
 
     @classmethod
-    def unpack(cls, packed: Sequence[float]) -> State:
-        d = (math.isqrt(4 * len(packed) - 11) - 1) // 2  # d^2 + d + 3 numbers
-        values = np.array(packed, dtype=float)
-        return cls(values[: d * d].reshape(d, d), values[d * d : -3], *map(float, packed[-3:]))
+    def unpack(cls, packed: Sequence[float] | Array) -> State:
+        d = (math.isqrt(4 * len(packed) - 15) - 1) // 2  # d^2 + d + 4 numbers
+        values = np.asarray(packed, dtype=float)
+        return cls(values[: d * d].reshape(d, d), values[d * d : -4], *values[-4:].tolist())
 
     def padded(self, dim: int, rng: np.random.Generator) -> State:
         """The same state in an embedding that has grown to `dim`: the new entries as the prior has them."""
@@ -61,11 +65,11 @@ class State:
             return self
         E = rng.standard_normal((dim, dim))
         E[:d, :d] = self.E
-        return replace(self, E=E, log_width=np.append(self.log_width, np.full(dim - d, WIDTH[0])))
+        return replace(self, E=E, z=np.append(self.z, np.zeros(dim - d)))
 
     def hyperparameters(self) -> Hyperparameters:
         """The kernel of this state, its metric by an upper triangular factor."""
-        U = np.linalg.qr(np.exp(self.log_width)[:, None] * self.E, mode="r")
+        U = np.linalg.qr(np.exp(self.log_width + ROWS * self.z)[:, None] * self.E, mode="r")
         return Hyperparameters(torch.from_numpy(np.ascontiguousarray(U)), self.log_scale, self.log_noise)
 
 
@@ -78,32 +82,37 @@ class Target:
     def __call__(self, x: Array) -> tuple[float, Array]:
         """Value and gradient; minus infinity outside of what arithmetic allows."""
         prior, d2 = self.posterior.prior, self.d**2
-        t, log_scale, log_noise = x[d2:-2], float(x[-2]), float(x[-1])
-        if not (t.min() > -12 and t.max() < 4 and -8 < log_scale < 9 and math.log(prior.noise_floor) <= log_noise < 3):
+        z, (t, log_scale, log_noise) = x[d2:-3], x[-3:].tolist()
+        rows = t + ROWS * z
+        if not (rows.min() > -12 and rows.max() < 4 and -8 < log_scale < 9):
+            return -math.inf, np.zeros_like(x)
+        if not math.log(prior.noise_floor) <= log_noise < 3:
             return -math.inf, np.zeros_like(x)
         E = x[:d2].reshape(self.d, self.d)
-        width = np.exp(t)[:, None]
+        width = np.exp(rows)[:, None]
         W = width * E
         found = self.posterior.likelihood(W, log_scale, log_noise)
         if found is None:
             return -math.inf, np.zeros_like(x)
         value, dW, by_scale, by_noise = found
-        z = (t - WIDTH[0]) / WIDTH[1]
-        off = log_noise - prior.noise_at  # by Student's t of three degrees: no noise is likely, much is possible
-        value -= 0.5 * (float((E**2).sum() + (z**2).sum()) + prior.scale * log_scale**2)
-        value -= 2.0 * math.log1p(prior.noise * off**2 / 3.0)
+        by_row = (dW * W).sum(1)
+        off = (t - WIDTH[0]) / WIDTH[1]
+        value -= 0.5 * (float((E**2).sum() + (z**2).sum()) + off**2 + prior.scale * log_scale**2)
+        noisy = log_noise - prior.noise_at  # by Student's t of three degrees: no noise is likely, much is possible
+        value -= 2.0 * math.log1p(prior.noise * noisy**2 / 3.0)
         gradient = np.empty_like(x)
         gradient[:d2] = (width * dW - E).ravel()
-        gradient[d2:-2] = (dW * W).sum(1) - z / WIDTH[1]
+        gradient[d2:-3] = ROWS * by_row - z
+        gradient[-3] = by_row.sum() - off / WIDTH[1]
         gradient[-2] = by_scale - prior.scale * log_scale
-        gradient[-1] = by_noise - 4.0 * prior.noise * off / (3.0 + prior.noise * off**2)
+        gradient[-1] = by_noise - 4.0 * prior.noise * noisy / (3.0 + prior.noise * noisy**2)
         return value, gradient
 
 
 def sample(
     posterior: LogPosterior, warm: State | None, m: int, rng: np.random.Generator
 ) -> tuple[list[Hyperparameters], State]:
-    """m kernels drawn from their posterior, and where the chain that drew them stands."""
+    """m kernels drawn from their posterior by one chain, and where it stands then."""
     target = Target(posterior.thinned(MOST_POINTS))
     state = None if warm is None else warm.padded(posterior.d, rng)
     if state is None or not math.isfinite(target(state.place)[0]):
@@ -136,4 +145,4 @@ def transition(target: Target, state: State, rng: np.random.Generator) -> State:
     chance = math.exp(min(gain, 0.0)) if math.isfinite(energy) else 1.0
     if rng.uniform() >= chance:
         new = x
-    return State.unpack([*new, state.log_step + 0.15 * (chance - ACCEPTED)])
+    return State.unpack(np.append(new, state.log_step + 0.15 * (chance - ACCEPTED)))

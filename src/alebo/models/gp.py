@@ -15,7 +15,7 @@ from gpytorch.distributions import MultivariateNormal
 from torch import Tensor
 
 from .._seeds import generator
-from .chain import State, sample
+from .chain import CHAINS, State, sample
 from .fit import Hyperparameters, LogPosterior, Prior, cold_start, fit
 from .kernel import distances
 from .laplace import default_inflation, draws
@@ -104,10 +104,10 @@ class MahalanobisGP(Model, FantasizeMixin):
         shift: float = 0.0,
         scale: float = 1.0,
         known_noise: bool = False,
-        theta: Sequence[float] = (),
+        memory: Sequence[Sequence[float]] = (),
     ) -> None:
         super().__init__()
-        self.Y, self.v, self.theta = Y, v, list(theta)  # theta: where the next fit may start
+        self.Y, self.v, self.memory = Y, v, memory  # memory: where the next model may start
         self.shift, self.scale, self.known_noise = shift, scale, known_noise
         self.train_inputs = (Y,)
         self.train_targets = shift + scale * v
@@ -252,23 +252,23 @@ def sample_gp(
     values: Tensor,
     *,
     variances: Tensor | None = None,
-    samples: int = 10,
+    samples: int = 12,
     seed: int = 0,
     prior: Prior | None = None,
-    warm: Sequence[float] | None = None,
+    warm: Sequence[Sequence[float]] = (),
     afresh: bool = False,
 ) -> MahalanobisGP:
     """Sample the kernel's posterior given outcomes at embedded points: metric, scale and noise together.
 
-    `variances` are known noise variances (None: the noise is inferred); `warm` is the `theta` of a model of fewer data. With
-    `afresh` a second chain starts from nothing, and the one whose model foresees the data better is kept: noise and detail
+    `variances` are known noise variances (None: the noise is inferred); `warm` is the `memory` of a model of fewer data. With
+    `afresh` one more chain starts from nothing, and the one whose model foresees the data worst ends: noise and detail
     explain the same data in two ways, and no chain walks from one to the other.
     """
     target, shift, scale = _standardised(Y, values, variances, Prior() if prior is None else prior)
     rng = generator(seed, "chain")
 
-    def model(start: State | None) -> MahalanobisGP:
-        found, end = sample(target, start, samples, rng)
+    def model(runs: Sequence[tuple[list[Hyperparameters], State]]) -> MahalanobisGP:
+        found = [h for kernels, _ in runs for h in kernels]
         return MahalanobisGP(
             target.Y,
             target.v,
@@ -278,13 +278,16 @@ def sample_gp(
             shift,
             scale,
             variances is not None,
-            end.pack(),
+            [end.pack() for _, end in runs],
         )
 
-    if warm is None:
-        return model(None)
-    going = model(State.unpack(warm))
-    return max(going, model(None), key=MahalanobisGP.foresight) if afresh else going
+    starts: list[State | None] = [State.unpack(packed) for packed in warm] or [None] * min(CHAINS, samples)
+    shares = [len(part) for part in np.array_split(np.arange(samples), len(starts))]
+    runs = [sample(target, start, m, rng) for start, m in zip(starts, shares, strict=True)]
+    if warm and afresh:
+        runs.append(sample(target, None, shares[0], rng))
+        del runs[int(np.argmin([model([run]).foresight() for run in runs]))]
+    return model(runs)
 
 
 def fit_gp(
@@ -295,7 +298,7 @@ def fit_gp(
     samples: int = 10,
     seed: int = 0,
     prior: Prior | None = None,
-    warm: Sequence[float] | None = None,
+    warm: Sequence[Sequence[float]] = (),
     cold: int = 3,
     iterations: int = 100,
     inflation: float | None = None,
@@ -308,14 +311,14 @@ def fit_gp(
     target, shift, scale = _standardised(Y, values, variances, Prior() if prior is None else prior)
     rng = generator(seed, "fit")
     d = target.d
-    start = None if warm is None else Hyperparameters.unpack(warm).padded(d, rng)
+    start = Hyperparameters.unpack(warm[0]).padded(d, rng) if warm else None
     others = [cold_start(d, rng) for _ in range(cold if start is not None else max(cold, 1))]
     mode, _ = fit(target, start, others, iterations=iterations)
     U = draws(target, mode, samples, rng, inflation=default_inflation(target.n) if inflation is None else inflation)
     variance = torch.full((len(U),), math.exp(mode.log_scale), dtype=torch.double)
     noise = target.noise(mode.log_noise).unsqueeze(0)
     return MahalanobisGP(
-        target.Y, target.v, noise, U, variance, shift, scale, variances is not None, mode.pack().tolist()
+        target.Y, target.v, noise, U, variance, shift, scale, variances is not None, [mode.pack().tolist()]
     )
 
 

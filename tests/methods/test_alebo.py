@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -254,6 +255,21 @@ class TestNoise:
             t = opt.ask()[0]
             opt.tell(t.number, (bowl(t.x) + 0.5 * rng.normal(), 0.5))
         assert opt.best().note["chosen_by"] == "posterior mean"
+
+    @pytest.mark.parametrize("rough", [False, True])
+    def test_one_repeat_tells_noise_from_a_rough_function(self, rough):
+        """Both look the same to the model; only where the repeat differs does it choose the best point."""
+        rng = np.random.default_rng(0)
+
+        def evaluate(x):
+            off = math.sin(1e5 * float(np.sum(x))) * math.sqrt(2.0) if rough else rng.normal()
+            return 2.0 * float(x[0]) + 0.5 * off
+
+        opt = drive(small(ALEBO(dim=3, samples=4)), evaluate, 32)
+        repeats = [t for t in opt.history if "again" in t.note]
+        assert len(repeats) == 1
+        assert np.array_equal(repeats[0].x, opt.history[repeats[0].note["again"]].x)
+        assert opt.best().note["chosen_by"] == ("measured value" if rough else "posterior mean")
 
     def test_best_is_the_measured_one_where_there_is_no_noise(self):
         opt = drive(small(), bowl, 12)

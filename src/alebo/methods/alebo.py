@@ -188,7 +188,21 @@ class ALEBO(Method):
                     note["assumption"] = ASSUMPTION_FAILS
             out.append(Suggestion(embedding.up(y), y, note))
             pending.append(self._seen(embedding, space, embedding.up(y)))
+        again = self._to_repeat(history, embedding, space, surrogate)
+        if again is not None:
+            out[0] = Suggestion(again.x, again.y, {**out[0].note, "again": again.number})
         return out
+
+    def _to_repeat(self, history: History, embedding: Embedding, space: Space, surrogate: Surrogate) -> Trial | None:
+        """The best point measured, once, when the data first speak for noise: only a repeat tells noise from a rough function."""
+        if any(m.known_noise for m in surrogate.models.values()) or any("again" in t.note for t in history.trials):
+            return None
+        if len(surrogate.objectives) > 1 or space.fidelity is not None or not surrogate.feasible.any():
+            return None
+        if not surrogate.noise_is_evident():
+            return None
+        trials, _ = self.training(history, embedding, space)
+        return trials[int(np.argmin(np.where(surrogate.feasible, surrogate.values[:, 0], np.inf)))]
 
     def _propose(
         self,
@@ -315,6 +329,8 @@ class ALEBO(Method):
         trials, _ = self.training(history, embedding, space)
         if len(trials) < 5 or not self.infer_noise or history.last_note("unexplained").get("assumption"):
             return None  # nothing to believe in: what was measured counts
+        if _repeatable(history):
+            return None  # what looks like noise is a rough function
         surrogate = self.surrogate(history, embedding, space, goals, seed)
         if not surrogate.noise_is_evident():
             return None
@@ -403,6 +419,22 @@ def _assumption_fails(history: History, unexplained: float) -> bool:
     """Whether, with sixty evaluations and more, the typical model of the last twenty leaves too much unexplained."""
     past = [t.note["unexplained"] for t in history.trials if "unexplained" in t.note]
     return len(history.complete) >= 60 and float(np.median([*past[-19:], unexplained])) > UNEXPLAINED
+
+
+def _repeatable(history: History) -> bool:
+    """Whether points were evaluated more than once, and every outcome came out the same each time."""
+    seen: dict[bytes, list[Trial]] = {}
+    for t in history.complete:
+        seen.setdefault(t.x.tobytes(), []).append(t)
+    repeats = [group for group in seen.values() if len(group) > 1]
+    means = [{name: o.mean for name, o in t.outcomes.items()} for t in history.complete]
+    spread = {name: float(np.std([m[name] for m in means if name in m])) for name in (means[0] if means else ())}
+    return bool(repeats) and all(
+        abs(t.outcomes[name].mean - group[0].outcomes[name].mean) <= 1e-6 * spread.get(name, 0.0)
+        for group in repeats
+        for t in group[1:]
+        for name in group[0].outcomes
+    )
 
 
 def _events(history: History) -> list[list[Any]]:

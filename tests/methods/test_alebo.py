@@ -263,9 +263,9 @@ class TestNoise:
 
         def evaluate(x):
             off = math.sin(1e5 * float(np.sum(x))) * math.sqrt(2.0) if rough else rng.normal()
-            return 2.0 * float(x[0]) + 0.5 * off
+            return 2.0 * float(x[0]) + off
 
-        opt = drive(small(ALEBO(dim=3, samples=4)), evaluate, 32)
+        opt = drive(small(ALEBO(dim=3, samples=4)), evaluate, 36)
         repeats = [t for t in opt.history if "again" in t.note]
         assert len(repeats) == 1
         assert np.array_equal(repeats[0].x, opt.history[repeats[0].note["again"]].x)

@@ -112,6 +112,16 @@ def test_a_new_chain_finds_noise_that_the_others_took_for_detail():
     assert joined.foresight() > going.foresight()
 
 
+def test_a_chain_in_a_wrong_world_goes_on_from_the_best_one():
+    """A smooth function without noise: one chain knows it, the other takes everything for noise."""
+    Y = torch.from_numpy(np.random.default_rng(1).uniform(-1, 1, (50, 2)))
+    values = torch.sin(2 * Y[:, 0]) * torch.cos(Y[:, 1])
+    right = sample_gp(Y, values, samples=1, seed=3).memory[0]
+    wrong = State(np.eye(2), np.zeros(2), -9.0, 0.0, 0.0, math.log(1e-4)).pack()
+    assert float(sample_gp(Y, values, samples=1, warm=[wrong]).noises.min()) > 0.5
+    assert float(sample_gp(Y, values, samples=4, warm=[right, wrong]).noises.max()) < 1e-2
+
+
 def test_chains_share_the_samples_and_none_idles():
     posterior = problem()
     model = sample_gp(posterior.Y, posterior.v, samples=6, seed=1)

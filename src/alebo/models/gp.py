@@ -226,16 +226,16 @@ class MahalanobisGP(Model, FantasizeMixin):
         ]
         return values[0] - values[1]
 
-    def leave_one_out(self) -> tuple[Tensor, Tensor]:
+    def leave_one_out(self, among: slice | Tensor = slice(None)) -> tuple[Tensor, Tensor]:
         """Mean and standard deviation at each training point as predicted from the others, moment-matched.  -> n, n"""
-        diagonal = (self.data.Linv**2).sum(-2)  # of the inverse covariance, m x n
-        means = self.v - self.data.alpha / diagonal
+        diagonal = (self.data.Linv[..., among, :, :] ** 2).sum(-2)  # of the inverse covariance, m x n
+        means = self.v - self.data.alpha[..., among, :] / diagonal
         variance = (1.0 / diagonal).mean(-2) + means.var(-2, unbiased=False)
         return self.shift + self.scale * means.mean(-2), self.scale * variance.sqrt()
 
-    def foresight(self) -> float:
-        """The log density of every outcome as the others predict it, summed: how well the model would have done."""
-        mean, sd = self.leave_one_out()
+    def foresight(self, among: slice | Tensor = slice(None)) -> float:
+        """The log density of every outcome as the others predict it, summed: how well some samples would have done."""
+        mean, sd = self.leave_one_out(among)
         z = (self.train_targets - mean) / sd
         return float((-0.5 * z**2 - torch.log(sd / self.scale)).sum())
 
@@ -261,8 +261,10 @@ def sample_gp(
     """Sample the kernel's posterior given outcomes at embedded points: metric, scale and noise together.
 
     `variances` are known noise variances (None: the noise is inferred); `warm` is the `memory` of a model of fewer data. With
-    `afresh` one more chain starts from nothing, and the one whose model foresees the data worst ends: noise and detail
-    explain the same data in two ways, and no chain walks from one to the other.
+    `afresh` one more chain starts from nothing, and the one that foresees the data worst ends. Noise and detail explain the
+    same data in two ways, and no chain walks from one to the other: one that foresees outcomes worse than the best chain
+    does, by a factor e each, goes on from where that one stands. (Not sooner: of two that differ by less, the one with the
+    better foresight is often just the surer one.)
     """
     target, shift, scale = _standardised(Y, values, variances, Prior() if prior is None else prior)
     rng = generator(seed, "chain")
@@ -281,13 +283,25 @@ def sample_gp(
             [end.pack() for _, end in runs],
         )
 
+    def foresights(made: MahalanobisGP) -> list[float]:
+        owner = torch.repeat_interleave(torch.arange(len(runs)), torch.tensor([len(kernels) for kernels, _ in runs]))
+        parts = [torch.nonzero(owner[made.data.keep] == i).flatten() for i in range(len(runs))]
+        return [made.foresight(part) if len(part) else -math.inf for part in parts]
+
     starts: list[State | None] = [State.unpack(packed) for packed in warm] or [None] * min(CHAINS, samples)
     shares = [len(part) for part in np.array_split(np.arange(samples), len(starts))]
     runs = [sample(target, start, m, rng) for start, m in zip(starts, shares, strict=True)]
     if warm and afresh:
         runs.append(sample(target, None, shares[0], rng))
-        del runs[int(np.argmin([model([run]).foresight() for run in runs]))]
-    return model(runs)
+    made = model(runs)
+    score = foresights(made)
+    best = runs[int(np.argmax(score))][1]
+    lost = [i for i, s in enumerate(score) if s < max(score) - target.n]
+    for i in lost:
+        runs[i] = sample(target, best, len(runs[i][0]), rng)
+    if len(runs) > len(starts):
+        del runs[int(np.argmin(score))]
+    return model(runs) if lost or len(runs) < len(score) else made
 
 
 def fit_gp(

@@ -7,7 +7,7 @@ import pytest
 
 from alebo._seeds import derive
 from alebo.methods import REMBO
-from alebo.methods.rembo import clip_up, interior_share, projection
+from alebo.methods.rembo import clip_up, interior_share, isotropic, projection
 
 from . import laws
 
@@ -65,3 +65,9 @@ def test_the_laws():
     laws.refuses(METHOD)
     laws.is_plain_data(METHOD)
     laws.keeps_a_batch_apart(METHOD, steps=9)
+
+
+def test_an_isotropic_matrix_has_equal_rows_and_orthogonal_columns():
+    A = isotropic(100, 6, seed=1)
+    assert np.linalg.norm(A, axis=1) == pytest.approx(1.0)
+    assert pytest.approx(100 / 6 * np.eye(6), abs=1e-6) == A.T @ A

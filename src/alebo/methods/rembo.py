@@ -92,6 +92,17 @@ def projection(D: int, dim: int, seed: int) -> Array:
     return A
 
 
+def isotropic(D: int, dim: int, seed: int) -> Array:
+    """The matrix that Binois et al. prefer: orthogonal columns and rows of length one, so that no parameter moves further
+    than another. From Gaussian entries, columns and rows made so by turns.  -> D x d_e
+    """
+    A: Array = generator(seed, "isotropic").standard_normal((D, dim))
+    for _ in range(30):
+        A = np.linalg.qr(A)[0]
+        A /= np.linalg.norm(A, axis=1, keepdims=True)
+    return A
+
+
 def clip_up(A: Array, Y: Array) -> Array:
     """phi(y): the nearest point of the cube to A y.  ... x d_e -> ... x D"""
     return np.clip(Y @ A.T, -1.0, 1.0)

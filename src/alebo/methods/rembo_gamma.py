@@ -24,6 +24,7 @@ from ..space import Space
 from ._embedded import check_counts, coordinates, embedded_model, embedding_size, first_new, is_repeated
 from ._gp import maximise_in_box
 from ._method import Method, Suggestion, Supports
+from .rembo import isotropic
 from .rembo_phi import psi
 
 Array: TypeAlias = NDArray[np.float64]
@@ -118,8 +119,8 @@ class Zonotope:
 
     @classmethod
     def random(cls, D: int, dim: int, seed: int) -> Zonotope:
-        """The row space of REMBO's Gaussian matrix."""
-        return cls(np.linalg.qr(generator(seed, "zonotope").standard_normal((D, dim)))[0].T)
+        """The row space of a random matrix in which every parameter weighs the same."""
+        return cls(np.linalg.qr(isotropic(D, dim, seed))[0].T)
 
     @property
     def dim(self) -> int:

@@ -26,7 +26,7 @@ from ._embedded import (
     maximise_embedded,
 )
 from ._method import Method, Suggestion, Supports
-from .rembo import clip_up, projection
+from .rembo import clip_up, isotropic
 
 Array: TypeAlias = NDArray[np.float64]
 
@@ -62,7 +62,7 @@ class REMBOPhi(Method):
         d = embedding_size(self.dim, space.dimension)
         side = math.sqrt(d)
         here = derive(seed, "ask", len(history))
-        A = projection(space.dimension, d, derive(seed, "rembo-phi"))
+        A = isotropic(space.dimension, d, derive(seed, "rembo-phi"))
         trials = [t for t in history if t.y is not None and len(t.y) == d]
 
         def draw(k: int) -> tuple[Array, Array]:

@@ -42,7 +42,7 @@ def data(seed: int, dim: int, n: int) -> tuple[torch.Tensor, torch.Tensor]:
 
 
 def sampled(Y: torch.Tensor, values: torch.Tensor, n: int) -> tuple[float, float, float]:
-    """The default model; its chain has gone as far as in a search of n evaluations, ten transitions for each."""
+    """The default model; its chains have together gone as far as in a search of n evaluations, ten transitions for each."""
     model = sample_gp(Y[:n], values[:n], samples=25, seed=0)
     for i in range(10 * n // 25):
         model = sample_gp(Y[:n], values[:n], samples=25, seed=i, warm=model.memory)

@@ -52,7 +52,7 @@ class ALEBO(Method):
     kind: str = "hypersphere"
     centre: bool = True  # whether the middle of the space is the first point
     samples: int = 12  # metrics drawn from their posterior
-    metric: str = "sampled"  # by Markov chain, or "laplace": fitted, and drawn from an approximation around the mode
+    metric: str = "sampled"  # by Markov chains, or "laplace": fitted, and drawn from an approximation around the mode
     infer_noise: bool = True
     ridge: float = 0.5  # laplace: precision of the prior on the metric's factor,
     inflation: float | None = None  # of the covariance; None: by how many data there are, -1: n as in the paper,
@@ -423,17 +423,14 @@ def _assumption_fails(history: History, unexplained: float) -> bool:
 
 def _repeatable(history: History) -> bool:
     """Whether points were evaluated more than once, and every outcome came out the same each time."""
-    seen: dict[bytes, list[Trial]] = {}
-    for t in history.complete:
-        seen.setdefault(t.x.tobytes(), []).append(t)
-    repeats = [group for group in seen.values() if len(group) > 1]
-    means = [{name: o.mean for name, o in t.outcomes.items()} for t in history.complete]
-    spread = {name: float(np.std([m[name] for m in means if name in m])) for name in (means[0] if means else ())}
+    first: dict[bytes, Trial] = {}
+    pairs = [(first.setdefault(t.x.tobytes(), t), t) for t in history.complete]
+    repeats = [(one, two) for one, two in pairs if one is not two]
     return bool(repeats) and all(
-        abs(t.outcomes[name].mean - group[0].outcomes[name].mean) <= 1e-6 * spread.get(name, 0.0)
-        for group in repeats
-        for t in group[1:]
-        for name in group[0].outcomes
+        abs(two.outcomes[name].mean - one.outcomes[name].mean)
+        <= 1e-6 * float(np.std([t.outcomes[name].mean for t in history.complete]))
+        for one, two in repeats
+        for name in one.outcomes
     )
 
 

@@ -177,6 +177,7 @@ def candidates(
     around: Array | None = None,
     raw: int = 256,
     starts: int = 8,
+    steps: int = 10,
 ) -> tuple[Array, Array]:
     """Local maxima of the acquisition inside the polytope, the best first.  -> k x d, k
 
@@ -186,7 +187,7 @@ def candidates(
     Y = scatter(domain, seed, around, raw)
     values = evaluate(acquisition, Y)
     picked = _pick(Y, values, starts, rng)
-    ends, reached = climb(acquisition, domain, torch.from_numpy(Y[picked]))
+    ends, reached = climb(acquisition, domain, torch.from_numpy(Y[picked]), steps=steps)
     order = np.argsort(-reached)
     ends, reached = ends[order], reached[order]
     best, value = _polish(acquisition, domain, ends[0], float(reached[0]))
@@ -227,6 +228,7 @@ def climb(acquisition: Acquisition, domain: Polytope, W: Tensor, *, steps: int =
     f, g = _value_and_gradient(acquisition, W)
     for mu in (0.1, 1e-3, 1e-6):
         radius = torch.full((count,), 1.0, dtype=W.dtype)
+        stuck = torch.zeros(count, dtype=torch.bool)
         for _ in range(steps):
             slack = b - W @ A.mT
             inverse = 1.0 / slack
@@ -243,7 +245,7 @@ def climb(acquisition: Acquisition, domain: Polytope, W: Tensor, *, steps: int =
                 torch.where(speed > 0, slack / speed.clamp_min(1e-300), torch.full_like(slack, math.inf)).min(-1).values
             )
             t = torch.minimum(radius, 0.99 * reach)
-            done = slope > -1e-9
+            done = (slope > -1e-9) | stuck
             if bool(done.all()):
                 break
             merit = -f - mu * slack.log().sum(-1)
@@ -259,6 +261,7 @@ def climb(acquisition: Acquisition, domain: Polytope, W: Tensor, *, steps: int =
                 if bool(done.all()):
                     break
                 t = torch.where(ok, t, 0.3 * t)
+            stuck = ~done | stuck  # a search that found nothing would find nothing again from the same place
             s, y = new - W, g - gn  # y: change of the gradient of -acquisition
             H = _bfgs(H, s, y)
             moved = (s.abs().max() > 1e-7 * (1 + W.abs().max())).item()

@@ -176,8 +176,8 @@ def test_points_that_wait_do_not_make_the_embedding_grow(monkeypatch, alone, gro
     assert waiting.note["dim"] == 2
     propose = ALEBO._propose
 
-    def low(self, surrogate, embedding, space, history, pending, seed):
-        y, _ = propose(self, surrogate, embedding, space, history, pending, seed)
+    def low(self, surrogate, embedding, space, history, pending, seed, later=0):
+        y, _ = propose(self, surrogate, embedding, space, history, pending, seed, later)
         return y, -20.0 if pending else alone
 
     monkeypatch.setattr(ALEBO, "_propose", low)

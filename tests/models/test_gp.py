@@ -110,6 +110,15 @@ def test_conditioning_is_refitting_with_the_same_metric(model):
     assert fantasies.posterior(X).mean.flatten().tolist() == pytest.approx([99.0, 100.0, 101.0, 102.0], abs=0.2)
 
 
+@pytest.mark.parametrize("of", [3, 6, 7])
+def test_shares_of_the_samples_are_all_of_them(model, of):
+    X = torch.rand(9, 1, 3, dtype=torch.double, generator=torch.Generator().manual_seed(0)) - 0.5
+    shares = [model.share(i, of) for i in range(min(of, 6))]
+    assert sum(len(s.U) for s in shares) == len(model.U)
+    mean = torch.stack([s.moments(X)[0] for s in shares]).mean(0)
+    assert torch.allclose(mean, model.moments(X)[0], rtol=1e-9)
+
+
 def test_noise_is_inferred_and_known_noise_is_used():
     Y, values = data(n=80, noise=1.0, seed=2)
     inferred = fit_gp(Y, values, samples=4)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -93,6 +93,14 @@ class Surrogate:
         values = self.objectives[0].train_targets
         good = torch.from_numpy(self.feasible)
         return float(values[good].max() if bool(good.any()) else values.min())
+
+    def share(self, i: int, of: int = 3) -> Surrogate:
+        """The same with a third of every model's samples: another third for each i."""
+        return replace(
+            self,
+            objectives=tuple(m.share(i, of) for m in self.objectives),
+            constraints=tuple(m.share(i, of) for m in self.constraints),
+        )
 
     def acquisition(self, pending: Tensor | None, seed: int, doubt: float = 1.0) -> Acquisition:
         """What the next point should maximise; for one objective, in units of its standardised value."""

@@ -169,7 +169,9 @@ class ALEBO(Method):
         out: list[Suggestion] = []
         pending = [*self._pending(history, embedding, space), *[_padded(y, embedding.dim) for y in asked]]
         while len(out) < q:
-            found = self._propose(surrogate, embedding, space, history, pending, derive(seed, "ask", number, len(out)))
+            found = self._propose(
+                surrogate, embedding, space, history, pending, derive(seed, "ask", number, len(out)), later=len(out)
+            )
             grown = None if out else self._grown(surrogate, embedding, history, space, found[1], events, seed)
             if grown is not None and pending:  # points that wait lower the promise of all others: judge without them
                 free = self._propose(surrogate, embedding, space, history, [], derive(seed, "free", number))
@@ -212,8 +214,15 @@ class ALEBO(Method):
         history: History,
         pending: list[Array],
         seed: int,
+        later: int = 0,
     ) -> tuple[Array, float]:
-        """Line 6: the point of the polytope that maximises the acquisition, as it will be evaluated."""
+        """Line 6: the point of the polytope that maximises the acquisition, as it will be evaluated.
+
+        The first point of a batch is chosen as if it were alone; a later one by a share of the samples and a shorter climb.
+        """
+        if later and self.acquisition is None:
+            surrogate = surrogate.share(later)
+        effort = {"starts": 4, "steps": 5} if later else {}
         waiting = torch.from_numpy(np.stack(pending)) if pending else None
         if self.acquisition is not None:
             acquisition = self.acquisition(surrogate, waiting)
@@ -223,7 +232,7 @@ class ALEBO(Method):
             acquisition = surrogate.acquisition(waiting, seed, SETTLED if self._settles(history) else 1.0)
         domain = self.domain(embedding, space)
         order = np.lexsort((surrogate.values[:, 0], ~surrogate.feasible))[:4]
-        points, values = candidates(acquisition, domain, seed, around=surrogate.Y.numpy()[order])
+        points, values = candidates(acquisition, domain, seed, around=surrogate.Y.numpy()[order], **effort)
         if space.fidelity is not None and _look_closely(history, space):
             points[:, 0] = 1.0
         if space.continuous:

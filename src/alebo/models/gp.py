@@ -203,6 +203,15 @@ class MahalanobisGP(Model, FantasizeMixin):
         made.noise = max(float(self.noise.min()) * self.scale**2, 1e-10)
         return made.double()
 
+    def share(self, i: int, of: int) -> MahalanobisGP:
+        """The model with one of `of` equal shares of its samples."""
+        of = min(of, len(self.U))
+        some = slice(i % of, None, of)
+        noises = self.noises if self.noises.shape[-2] == 1 else self.noises[..., some, :]
+        return MahalanobisGP(
+            self.Y, self.v, noises, self.U[some], self.variance[some], self.shift, self.scale, self.known_noise
+        )
+
     def draw(self, Y: Tensor, rng: np.random.Generator) -> Conditioned:
         """For each metric one joint draw of the noiseless outcome at Y, and the GP conditioned on it.  Y: k x d"""
         mean, cov = self.data.components(Y, full=True)  # m x k, m x k x k

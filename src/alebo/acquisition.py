@@ -190,7 +190,7 @@ def candidates(
     ends, reached = climb(acquisition, domain, torch.from_numpy(Y[picked]), steps=steps)
     order = np.argsort(-reached)
     ends, reached = ends[order], reached[order]
-    best, value = _polish(acquisition, domain, ends[0], float(reached[0]))
+    best, value = _polish(acquisition, domain, ends[0], float(reached[0]), steps=3 * steps)
     ends[0], reached[0] = best, value
     return ends, reached
 
@@ -300,7 +300,7 @@ def _bfgs(H: Tensor, s: Tensor, y: Tensor) -> Tensor:
     return torch.where(usable[:, None, None] & torch.isfinite(new).all(-1).all(-1)[:, None, None], new, H)
 
 
-def _polish(acquisition: Acquisition, domain: Polytope, y: Array, value: float) -> tuple[Array, float]:
+def _polish(acquisition: Acquisition, domain: Polytope, y: Array, value: float, *, steps: int) -> tuple[Array, float]:
     """One SLSQP run with the constraints near the point: the barrier can stop a little short of a face."""
     slack = domain.slack(y)
     near = np.argsort(slack)[: 6 * domain.dim]
@@ -316,7 +316,7 @@ def _polish(acquisition: Acquisition, domain: Polytope, y: Array, value: float) 
         jac=True,
         method="SLSQP",
         constraints={"type": "ineq", "fun": lambda w: b - A @ w, "jac": lambda w: -A},
-        options={"maxiter": 30, "ftol": 1e-9},
+        options={"maxiter": steps, "ftol": 1e-9},
     )
     if not np.isfinite(found.x).all():
         return y, value

@@ -222,7 +222,7 @@ class ALEBO(Method):
         """
         if later and self.acquisition is None:
             surrogate = surrogate.share(later)
-        effort = {"starts": 4, "steps": 5} if later else {}
+        effort = {"raw": 128, "starts": 4, "steps": 4} if later else {}
         waiting = torch.from_numpy(np.stack(pending)) if pending else None
         if self.acquisition is not None:
             acquisition = self.acquisition(surrogate, waiting)

@@ -55,3 +55,12 @@ def test_every_key_of_a_study_file_is_documented() -> None:
         f"{section}.{key}" for section, keys in KEYS.items() if section for key in keys if f"`{key}`" not in page
     ]
     assert not missing
+
+
+def test_whole_programs_on_the_page_of_real_problems_run() -> None:
+    page = (ROOT / "docs" / "constraints_noise.md").read_text()
+    blocks = re.findall(r"```python\n(.*?)```", page, flags=re.DOTALL)
+    programs = [block for block in blocks if block.startswith("import alebo\n")]
+    assert len(programs) == 2
+    for program in programs:
+        exec(compile(program, "constraints_noise.md", "exec"), {})

@@ -194,6 +194,9 @@ class Space:
                 f"One Fidelity at most; got {[p.name for _, p in levels]}. Make the others Float parameters, or Fixed."
             )
         self.fidelity: tuple[int, Fidelity] | None = levels[0] if levels else None  # its coordinate, and itself
+        self.one_hot: NDArray[np.bool_] = np.zeros(self.dimension, dtype=bool)  # the coordinates of categories
+        for _, where in self._categorical:
+            self.one_hot[where] = True
         self.continuous: bool = not self._categorical and not bool(self._int.any())
         self._check_constraints()
 

@@ -12,6 +12,9 @@ import torch
 
 import alebo
 from alebo import ALEBO, AtMost, Categorical, Float, Int, LinearConstraint, Minimize, Optimizer, Space
+from alebo.acquisition import evaluate
+from alebo.history import History
+from alebo.methods.alebo import _rounded
 
 BOX = [(-1.0, 1.0)]
 
@@ -177,8 +180,8 @@ def test_points_that_wait_do_not_make_the_embedding_grow(monkeypatch, alone, gro
     propose = ALEBO._propose
 
     def low(self, surrogate, embedding, space, history, pending, seed, later=0):
-        y, _ = propose(self, surrogate, embedding, space, history, pending, seed, later)
-        return y, -20.0 if pending else alone
+        x, y, _ = propose(self, surrogate, embedding, space, history, pending, seed, later)
+        return x, y, -20.0 if pending else alone
 
     monkeypatch.setattr(ALEBO, "_propose", low)
     assert (opt.ask()[0].note["dim"] > 2) is grows
@@ -428,3 +431,26 @@ class TestFidelity:
 
     def test_a_space_with_one_survives_saving(self):
         assert Space.from_dict(self.space.to_dict()) == self.space
+
+
+def test_the_search_goes_on_among_rounded_points():
+    space = Space(
+        [Float(f"x{i}", 0.0, 1.0) for i in range(12)]
+        + [Int(f"n{i}", 0, 4) for i in range(4)]
+        + [Categorical(f"c{i}", "abc") for i in range(4)]
+    )
+    embedding = alebo.geometry.hypersphere(space.dimension, 4, 0).orthonormal()
+    points = embedding.domain.sample(20, 0)
+    target = torch.from_numpy(points[0])  # where it would be best to be, but rounding moves away from it
+
+    def acquisition(X):
+        return -(X.squeeze(-2) - target).square().sum(-1)
+
+    alone = evaluate(acquisition, embedding.down(space.snap(np.clip(embedding.up(points), -1.0, 1.0)))).max()
+    centre = space.snap(np.zeros((1, space.dimension)))
+    x, value = _rounded(points, acquisition, embedding, space, History(), centre, 0)
+    assert value > 0.5 * alone
+    assert np.array_equal(space.snap(x), x)
+    assert np.isclose(value, acquisition(torch.from_numpy(embedding.down(x))[None, None])[0])
+    again = _rounded(points, acquisition, embedding, space, History(), centre, 0)
+    assert np.array_equal(again[0], x)

@@ -22,7 +22,7 @@ from torch import Tensor
 
 from .. import geometry
 from .._errors import InputError
-from .._seeds import derive
+from .._seeds import derive, generator
 from ..acquisition import Acquisition, FidelityLogEI, candidates, evaluate, scatter
 from ..geometry import Embedding, Polytope
 from ..goals import Goals, Outcome
@@ -172,24 +172,24 @@ class ALEBO(Method):
             found = self._propose(
                 surrogate, embedding, space, history, pending, derive(seed, "ask", number, len(out)), later=len(out)
             )
-            grown = None if out else self._grown(surrogate, embedding, history, space, found[1], events, seed)
+            grown = None if out else self._grown(surrogate, embedding, history, space, found[-1], events, seed)
             if grown is not None and pending:  # points that wait lower the promise of all others: judge without them
                 free = self._propose(surrogate, embedding, space, history, [], derive(seed, "free", number))
-                grown = self._grown(surrogate, embedding, history, space, free[1], events, seed)
+                grown = self._grown(surrogate, embedding, history, space, free[-1], events, seed)
             if grown is not None:
                 embedding, events = grown
                 surrogate = self.surrogate(history, embedding, space, goals, seed)
                 pending = [_padded(y, embedding.dim) for y in pending]
                 found = self._propose(surrogate, embedding, space, history, pending, derive(seed, "grown", number))
-            y, value = found
+            x, y, value = found
             note: dict[str, Any] = {"dim": embedding.dim, "events": events, "log_ei": round(value, 6)}
             if not out:
                 note[self._remembered] = surrogate.packed()
                 note["unexplained"] = round(max(m.unexplained() for m in surrogate.objectives), 3)
                 if _assumption_fails(history, note["unexplained"]):
                     note["assumption"] = ASSUMPTION_FAILS
-            out.append(Suggestion(embedding.up(y), y, note))
-            pending.append(self._seen(embedding, space, embedding.up(y)))
+            out.append(Suggestion(x, y, note))
+            pending.append(self._seen(embedding, space, x))
         again = self._to_repeat(history, embedding, space, surrogate)
         if again is not None:
             out[0] = Suggestion(again.x, again.y, {**out[0].note, "again": again.number})
@@ -215,8 +215,8 @@ class ALEBO(Method):
         pending: list[Array],
         seed: int,
         later: int = 0,
-    ) -> tuple[Array, float]:
-        """Line 6: the point of the polytope that maximises the acquisition, as it will be evaluated.
+    ) -> tuple[Array, Array, float]:
+        """Line 6: the point of the polytope that maximises the acquisition, as it will be evaluated.  -> D, d_e, ()
 
         The first point of a batch is chosen as if it were alone; a later one by a share of the samples and a shorter climb.
         """
@@ -236,9 +236,12 @@ class ALEBO(Method):
         if space.fidelity is not None and _look_closely(history, space):
             points[:, 0] = 1.0
         if space.continuous:
-            return points[0], float(values[0])
+            return embedding.up(points[0]), points[0], float(values[0])
         points = np.vstack([points, scatter(domain, seed, surrogate.Y.numpy()[order], 192)])
-        return _rounded(points, acquisition, embedding, space, history)
+        trials, _ = self.training(history, embedding, space)
+        best = np.stack([space.encode(trials[i].params) for i in order])
+        x, value = _rounded(points, acquisition, embedding, space, history, best, seed)
+        return x, embedding.down(x), value
 
     # -- what a history means ------------------------------------------------------------------------------------------
 
@@ -491,18 +494,39 @@ def _feasible_point(rows: Array, bounds: Array) -> Array:
 
 
 def _rounded(
-    points: Array, acquisition: Acquisition, embedding: Embedding, space: Space, history: History
+    points: Array,
+    acquisition: Acquisition,
+    embedding: Embedding,
+    space: Space,
+    history: History,
+    best: Array,  # k x D, the best points evaluated
+    seed: int,
 ) -> tuple[Array, float]:
-    """Of these points the one that is best once rounded to what can be evaluated, and new if any is."""
-    snapped = space.snap(np.clip(embedding.up(points), -1.0, 1.0))
-    worth = evaluate(acquisition, embedding.down(snapped))
+    """The most promising point that can be evaluated, new if any is, and its acquisition.  -> D, ()
+
+    Rounding moves a point off the subspace, away from where the acquisition is large. So the search goes on among rounded
+    points, from the most promising ones and the best evaluated: a step along the subspace, or one coordinate drawn anew.
+    """
+    rng = generator(seed, "rounded")
+    X = space.snap(np.clip(embedding.up(points), -1.0, 1.0))
+    worth = evaluate(acquisition, embedding.down(X))
+    for _ in range(4 if space.fidelity is None else 0):
+        parents = np.vstack([X[np.argsort(-worth)[:8]], best])
+        children = parents[rng.integers(len(parents), size=100)]
+        steps = rng.standard_normal((50, embedding.dim))
+        steps *= (10.0 ** rng.uniform(-1.5, 0.7, 50) / np.linalg.norm(steps, axis=1))[:, None]
+        children[:50] += steps @ embedding.A.T
+        where = rng.integers(space.dimension, size=50)
+        children[np.arange(50, 100), where] = np.where(space.one_hot[where], 2.0, rng.uniform(-1.0, 1.0, 50))
+        children = space.snap(children)
+        X, worth = np.vstack([X, children]), np.append(worth, evaluate(acquisition, embedding.down(children)))
     known = [t.params for t in history]
-    best, rank = 0, (False, False, -math.inf)
+    chosen, rank = 0, (False, False, -math.inf)
     for i in np.argsort(-worth):
-        params = space.decode(snapped[i])
+        params = space.decode(X[i])
         now = (space.feasible(params), params not in known, float(worth[i]))
         if now > rank:
-            best, rank = int(i), now
+            chosen, rank = int(i), now
         if now[0] and now[1]:
             break
-    return points[best], float(worth[best])
+    return X[chosen], float(worth[chosen])

@@ -14,7 +14,7 @@ import pytest
 from typer.testing import CliRunner
 
 import alebo
-from alebo.bench import problem, replication
+from alebo.bench import problem, replication, tables
 from alebo.bench.cli import app
 from alebo.bench.published import is_study, row
 from alebo.bench.results import Results, Run, load
@@ -227,3 +227,14 @@ def test_the_same_rows_as_json() -> None:
     assert row["problem"] == "branin-100"
     assert isinstance(row["mean"], float)
     assert list(row) == csv_text(results).splitlines()[0].split(",")
+
+
+@pytest.mark.parametrize("width", [40, 80, 400])
+def test_a_narrow_terminal_gets_whole_columns(width):
+    rows = [["alebo-fixed", "50", "-3.2747 ± 0.0150", *["-3.3142"] * (len(tables.HEAD) - 3)]]
+    shown = tables._fitting(tables.HEAD, rows, width)
+    assert tables.HEAD[shown[0]] == "method"
+    assert "mean ± SE" in [tables.HEAD[i] for i in shown]
+    assert (len(shown) == len(tables.HEAD)) is (width == 400)
+    needed = [max(len(t) for t in [*tables.HEAD[i].split(), rows[0][i]]) + 3 for i in shown]
+    assert len(shown) == 2 or sum(needed) < width

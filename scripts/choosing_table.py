@@ -12,6 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from alebo.bench.statistics import standard_error
+
 HERE = Path(__file__).resolve().parents[1]
 PAGE = HERE / "docs" / "choosing.md"
 START, END = "<!-- tables: begin -->", "<!-- tables: end -->"
@@ -56,7 +58,7 @@ def table(folders: list[str], sign: float) -> list[str]:
             found = values[np.isfinite(values)]
             if not len(found):
                 continue
-            error = found.std(ddof=1) / np.sqrt(len(found)) if len(found) > 1 else float("nan")
+            error = standard_error(found)
             model = np.mean([np.sum(r["seconds"]["model"]) / budget for r in runs])
             rows.append((sign * found.mean(), label, len(runs), found, error, model))
         out += [

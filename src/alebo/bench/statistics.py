@@ -30,7 +30,7 @@ class Line:
     failed: int
     nothing: int  # complete runs without a feasible point: left out of mean and SE, and counted here
     mean: float
-    se: float  # population standard deviation / sqrt(runs), as the paper's numbers
+    se: float  # of the mean; NaN for one run
     median: float
     worst: float
     best: float
@@ -76,6 +76,11 @@ def tolerance(optimum: float, share: float) -> float:
     return share * (abs(optimum) if optimum else 1.0)
 
 
+def standard_error(values: Array) -> float:
+    """Of the mean: sample standard deviation / sqrt(n), which few runs need; one run has none.  n ->"""
+    return float(values.std(ddof=1) / math.sqrt(len(values))) if len(values) > 1 else math.nan
+
+
 def scores(runs: Sequence[Run]) -> Array:
     """Final values with small as good, and inf where nothing feasible was found.  -> n"""
     values = np.array([r.sign * r.final for r in runs])
@@ -114,7 +119,7 @@ def lines(results: Results, problem: str, *, draws: int = 1000, seed: int = 0) -
                 failed=sum(r.label == label and r.problem == problem for r in results.failed),
                 nothing=len(s) - len(found),
                 mean=sign * float(found.mean()) + 0.0 if len(found) else math.nan,
-                se=float(found.std() / math.sqrt(len(found))) if len(found) else math.nan,
+                se=standard_error(found),
                 median=sign * _median(s),
                 worst=sign * float(s.max()),
                 best=sign * float(s.min()),
@@ -189,7 +194,7 @@ def pairs(results: Results, problem: str, against: str) -> list[Pair]:
                 against=against,
                 seeds=len(common),
                 difference=float(finite.mean()) if len(finite) else math.nan,
-                se=float(finite.std() / math.sqrt(len(finite))) if len(finite) else math.nan,
+                se=standard_error(finite),
                 wins=int(np.sum(differences < 0)),
                 losses=int(np.sum(differences > 0)),
                 p=p,

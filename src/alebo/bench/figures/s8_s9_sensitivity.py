@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ from alebo import InputError
 
 from ..published import row, verdict
 from ..results import Run, load
+from ..statistics import standard_error
 from ._style import colour, pyplot, save
 
 FAMILIES = ("alebo-paper", "alebo-fixed", "alebo")
@@ -50,7 +50,7 @@ def _summary(runs: list[Run], known: dict[str, Any] | None) -> dict[str, Any]:
         "runs": len(runs),
         "trace": np.stack([r.trace for r in runs]).mean(axis=0),
         "mean": float(final.mean()),
-        "se": float(final.std() / math.sqrt(len(final))),
+        "se": standard_error(final),
         "median": float(np.median(final)),
         "published": known,
     }

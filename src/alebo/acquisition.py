@@ -162,7 +162,6 @@ def propose(
     around: Array | None = None,
     raw: int = 256,
     starts: int = 8,
-    fixed: Callable[[Array], Array] | None = None,
 ) -> tuple[Array, float]:
     """The point of the polytope with the largest acquisition, and its value.  -> d, ()"""
     points, values = candidates(acquisition, domain, seed, around=around, raw=raw, starts=starts)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields
 from typing import TypeAlias
 
 import numpy as np
@@ -14,12 +15,29 @@ from .._errors import InputError
 from .._seeds import derive, generator
 from ..goals import Goals
 from ..history import State, Trial
+from ..space import Space
 from ._gp import OutcomeModel, fit_outcomes, maximise_in_box
+from ._method import Method
 
 Array: TypeAlias = NDArray[np.float64]
 Features: TypeAlias = Callable[[Tensor], Tensor]  # m x d_e -> m x f, about [-1, 1]
 
 DEFAULT_DIM = 10  # where the user says nothing about the size of the embedding
+
+
+@dataclass(frozen=True)
+class Embedded(Method):
+    """A method that searches an embedding of `dim` coordinates, of which every setting is a count."""
+
+    dim: int | None = None  # d_e
+    initial: int = 10  # random points first
+
+    def __post_init__(self) -> None:
+        self._counts(**{setting.name: 1 for setting in fields(self)})
+
+    def check(self, space: Space, goals: Goals) -> None:
+        super().check(space, goals)
+        embedding_size(self.dim, space.dimension)
 
 
 def embedding_size(dim: int | None, D: int) -> int:
@@ -31,14 +49,6 @@ def embedding_size(dim: int | None, D: int) -> int:
             f"`1 <= dim <= D` must hold; got dim={dim}, D={D}. Choose a dim of at most the number of coordinates."
         )
     return dim
-
-
-def check_counts(**settings: int | None) -> None:
-    """Raise a sentence unless every setting that was given is a whole number of at least one."""
-    for name, value in settings.items():
-        whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
-        if value is not None and not (whole and value >= 1):
-            raise InputError(f"`{name} >= 1` must hold, a whole number; got {value!r}. Choose 1 or more.")
 
 
 def embedded_model(trials: Sequence[Trial], goals: Goals, F: Tensor, *, seed: int = 0) -> OutcomeModel:

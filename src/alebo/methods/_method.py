@@ -69,6 +69,14 @@ class Method(ABC):
             if needed and not has:
                 self._refuse(words)
 
+    def _counts(self, **least: int) -> None:
+        """Raise a sentence unless each named setting is None or a whole number of at least what stands here."""
+        for name, bound in least.items():
+            value = getattr(self, name)
+            whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
+            if value is not None and not (whole and value >= bound):
+                raise InputError(f"`{name} >= {bound}` must hold, a whole number; got {value!r}.")
+
     def _refuse(self, ability: str) -> None:
         from . import METHODS
 

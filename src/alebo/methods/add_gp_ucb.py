@@ -16,7 +16,7 @@ from ..goals import Goals
 from ..history import History
 from ..space import Space
 from ._additive import LENGTHSCALES, Groups, fit_additive, minimise_bounds, random_groups
-from ._embedded import check_counts, is_repeated
+from ._embedded import is_repeated
 from ._method import Method, Suggestion, Supports
 
 Array: TypeAlias = NDArray[np.float64]
@@ -43,9 +43,7 @@ class AddGPUCB(Method):
     supports: ClassVar[Supports] = Supports(batches=False)
 
     def __post_init__(self) -> None:
-        check_counts(
-            group_size=self.group_size, decompositions=self.decompositions, cycle=self.cycle, initial=self.initial
-        )
+        self._counts(group_size=1, decompositions=1, cycle=1, initial=1)
 
     def suggest(self, history: History, space: Space, goals: Goals, q: int, seed: int) -> Sequence[Suggestion]:
         if q > 1 or history.pending:

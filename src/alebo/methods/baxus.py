@@ -28,7 +28,6 @@ from .turbo import (
     Local,
     Region,
     candidates,
-    check_count,
     check_infeasible,
     fit_region,
     initial_points,
@@ -101,10 +100,7 @@ class BAxUS(Local):
     def __post_init__(self) -> None:
         if self.splits is None or self.initial is None:
             raise InputError("`splits` and `initial` are whole numbers; got None. Leave them out for the defaults.")
-        check_count("splits", self.splits, 1)
-        check_count("initial", self.initial, 2)
-        check_count("reach", self.reach, 1)
-        check_count("candidates", self.candidates, 2)
+        self._counts(splits=1, initial=2, reach=1, candidates=2)
         check_infeasible(self.infeasible)
 
     def sizes(self, D: int) -> list[int]:

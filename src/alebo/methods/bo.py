@@ -15,7 +15,7 @@ from ..goals import AtMost, Goals, Outcome
 from ..history import History, Trial
 from ..space import Space
 from ._method import Method, Suggestion, Supports
-from .turbo import candidates, check_count, initial_points, qmc_points
+from .turbo import candidates, initial_points, qmc_points
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -143,7 +143,7 @@ class BO(FullSpace):
     supports: ClassVar[Supports] = Supports(constraints=True)
 
     def __post_init__(self) -> None:
-        check_count("initial", self.initial, 2)
+        self._counts(initial=2)
 
     def models(self, X: Array, history: Sequence[Trial], goals: Goals, seed: int) -> Sequence[OutcomeModel]:
         from ._ard import fit

@@ -16,7 +16,7 @@ from ..goals import Goals
 from ..history import History, State
 from ..space import Space
 from ._method import Method, Suggestion, Supports
-from .turbo import Infeasible, check_count, check_infeasible, told, without_constraints
+from .turbo import Infeasible, check_infeasible, told, without_constraints
 
 Array: TypeAlias = NDArray[np.float64]
 
@@ -43,7 +43,7 @@ class CMAES(Method):
     def __post_init__(self) -> None:
         if not (math.isfinite(self.sigma) and self.sigma > 0):
             raise InputError(f"`sigma > 0` must hold; got {self.sigma}. The cube's half side is 1; try 0.5.")
-        check_count("population", self.population, 4)
+        self._counts(population=4)
         check_infeasible(self.infeasible)
 
     def check(self, space: Space, goals: Goals) -> None:

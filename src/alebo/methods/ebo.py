@@ -22,7 +22,7 @@ from ..goals import Goals
 from ..history import History
 from ..space import Space
 from ._additive import AdditiveGP, Groups, fit_additive, minimise_bounds, random_groups
-from ._embedded import check_counts, is_repeated
+from ._embedded import is_repeated
 from ._gp import safe_cholesky
 from ._method import Method, Suggestion, Supports
 from .add_gp_ucb import measured
@@ -49,7 +49,7 @@ class EBO(Method):
     supports: ClassVar[Supports] = Supports(batches=True)
 
     def __post_init__(self) -> None:
-        check_counts(**{f.name: getattr(self, f.name) for f in fields(self)})
+        self._counts(**{f.name: 1 for f in fields(self)})
 
     def suggest(self, history: History, space: Space, goals: Goals, q: int, seed: int) -> Sequence[Suggestion]:
         number, D = len(history), space.dimension

@@ -14,7 +14,7 @@ from ..goals import Goals
 from ..history import History, State, Trial
 from ..space import Space
 from ._embedded import (
-    check_counts,
+    Embedded,
     coordinates,
     embedded_model,
     embedding_size,
@@ -22,19 +22,17 @@ from ._embedded import (
     is_repeated,
     maximise_embedded,
 )
-from ._method import Method, Suggestion, Supports
+from ._method import Suggestion, Supports
 
 
 @dataclass(frozen=True)
-class HeSBO(Method):
+class HeSBO(Embedded):
     """Bayesian optimization in [-1, 1]^dim, where every parameter is plus or minus one embedded coordinate.
 
     Unlike REMBO it never clips, so an ordinary kernel fits; unlike ALEBO its embedding is axis-aligned, so parameters
     that share a coordinate move together, and an optimum where they would have to part is missed for good.
+    The paper evaluates dim = d and 2 d.
     """
-
-    dim: int | None = None  # d_e; the paper evaluates d and 2 d
-    initial: int = 10  # random points first (paper, Sec. S8)
 
     name: ClassVar[str] = "hesbo"
     title: ClassVar[str] = "HeSBO"
@@ -42,13 +40,6 @@ class HeSBO(Method):
         "Nayebi, Munteanu, Poloczek 2019, A Framework for Bayesian Optimization in Embedded Subspaces, ICML"
     )
     supports: ClassVar[Supports] = Supports(constraints=True, batches=True)
-
-    def __post_init__(self) -> None:
-        check_counts(dim=self.dim, initial=self.initial)
-
-    def check(self, space: Space, goals: Goals) -> None:
-        super().check(space, goals)
-        embedding_size(self.dim, space.dimension)
 
     def suggest(self, history: History, space: Space, goals: Goals, q: int, seed: int) -> Sequence[Suggestion]:
         d = embedding_size(self.dim, space.dimension)

@@ -15,7 +15,6 @@ from .._seeds import derive, generator
 from ..goals import Goals
 from ..history import History, Trial
 from ..space import Space
-from ._embedded import check_counts
 from ._gp import GP, fit_ard_gp, kernel_of, squared_distances
 from ._method import Method, Suggestion, Supports
 
@@ -43,7 +42,7 @@ class LineBO(Method):
     supports: ClassVar[Supports] = Supports(batches=False, mixed=False)
 
     def __post_init__(self) -> None:
-        check_counts(per_line=self.per_line)
+        self._counts(per_line=1)
 
     @abstractmethod
     def direction(self, gp: GP, x: Array, seed: int) -> Array:

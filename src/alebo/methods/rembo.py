@@ -15,7 +15,7 @@ from ..goals import Goals
 from ..history import History, State, Trial
 from ..space import Space
 from ._embedded import (
-    check_counts,
+    Embedded,
     coordinates,
     embedded_model,
     embedding_size,
@@ -23,22 +23,21 @@ from ._embedded import (
     is_repeated,
     maximise_embedded,
 )
-from ._method import Method, Suggestion, Supports
+from ._method import Suggestion, Supports
 
 Array: TypeAlias = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class REMBO(Method):
+class REMBO(Embedded):
     """Bayesian optimization of f(clip(A y)), |y_i| <= sqrt(d_e), with `projections` matrices A in rotation.
 
     The projections share no data. Nearly every y is clipped (see `interior_share`), which is what the kernels of
     REMBO-phi and REMBO-gamma repair and what ALEBO avoids by searching the unclipped polytope only.
     """
 
-    dim: int | None = None  # d_e
-    projections: int = 4  # k
     initial: int = 2  # random points for each projection (paper, Sec. S8)
+    projections: int = 4  # k
 
     name: ClassVar[str] = "rembo"
     title: ClassVar[str] = "REMBO"
@@ -47,13 +46,6 @@ class REMBO(Method):
         "Embeddings, JAIR 55"
     )
     supports: ClassVar[Supports] = Supports(constraints=True, batches=True)
-
-    def __post_init__(self) -> None:
-        check_counts(dim=self.dim, projections=self.projections, initial=self.initial)
-
-    def check(self, space: Space, goals: Goals) -> None:
-        super().check(space, goals)
-        embedding_size(self.dim, space.dimension)
 
     def suggest(self, history: History, space: Space, goals: Goals, q: int, seed: int) -> Sequence[Suggestion]:
         d = embedding_size(self.dim, space.dimension)

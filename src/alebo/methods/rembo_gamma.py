@@ -21,9 +21,9 @@ from .._seeds import derive, generator
 from ..goals import Goals
 from ..history import History, Trial
 from ..space import Space
-from ._embedded import check_counts, coordinates, embedded_model, embedding_size, first_new, is_repeated
+from ._embedded import Embedded, coordinates, embedded_model, embedding_size, first_new, is_repeated
 from ._gp import maximise_in_box
-from ._method import Method, Suggestion, Supports
+from ._method import Suggestion, Supports
 from .rembo import isotropic
 from .rembo_phi import psi
 
@@ -31,11 +31,8 @@ Array: TypeAlias = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class REMBOGamma(Method):
+class REMBOGamma(Embedded):
     """REMBO without its box: every y of the zonotope is worth trying, and no two of them share a point of the cube."""
-
-    dim: int | None = None  # d_e
-    initial: int = 10  # random points first
 
     name: ClassVar[str] = "rembo-gamma"
     title: ClassVar[str] = "REMBO-gamma-kPsi"
@@ -44,13 +41,6 @@ class REMBOGamma(Method):
         "random embeddings, J. Global Optimization 76 (preprint 2018)"
     )
     supports: ClassVar[Supports] = Supports(batches=False)
-
-    def __post_init__(self) -> None:
-        check_counts(dim=self.dim, initial=self.initial)
-
-    def check(self, space: Space, goals: Goals) -> None:
-        super().check(space, goals)
-        embedding_size(self.dim, space.dimension)
 
     def suggest(self, history: History, space: Space, goals: Goals, q: int, seed: int) -> Sequence[Suggestion]:
         if q > 1 or history.pending:

@@ -17,7 +17,7 @@ from ..goals import Goals
 from ..history import History
 from ..space import Space
 from ._embedded import (
-    check_counts,
+    Embedded,
     coordinates,
     embedded_model,
     embedding_size,
@@ -25,21 +25,18 @@ from ._embedded import (
     is_repeated,
     maximise_embedded,
 )
-from ._method import Method, Suggestion, Supports
+from ._method import Suggestion, Supports
 from .rembo import clip_up, isotropic
 
 Array: TypeAlias = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class REMBOPhi(Method):
+class REMBOPhi(Embedded):
     """REMBO in one embedding, whose process compares Psi(y) and not y: two y that clip to one x have the same image.
 
     Psi lies in the range of A, so the process needs d_e coordinates only, whatever D.
     """
-
-    dim: int | None = None  # d_e
-    initial: int = 10  # random points first
 
     name: ClassVar[str] = "rembo-phi"
     title: ClassVar[str] = "REMBO-phi-kPsi"
@@ -48,13 +45,6 @@ class REMBOPhi(Method):
         "Embeddings, LION"
     )
     supports: ClassVar[Supports] = Supports(batches=False)
-
-    def __post_init__(self) -> None:
-        check_counts(dim=self.dim, initial=self.initial)
-
-    def check(self, space: Space, goals: Goals) -> None:
-        super().check(space, goals)
-        embedding_size(self.dim, space.dimension)
 
     def suggest(self, history: History, space: Space, goals: Goals, q: int, seed: int) -> Sequence[Suggestion]:
         if q > 1 or history.pending:

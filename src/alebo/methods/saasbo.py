@@ -19,7 +19,6 @@ from ..goals import Goals
 from ..history import Trial
 from ._method import Supports
 from .bo import FullSpace, outcome_model
-from .turbo import check_count
 
 if TYPE_CHECKING:
     from ._ard import Priors
@@ -44,7 +43,7 @@ class SAASMAP(FullSpace):
     supports: ClassVar[Supports] = Supports(constraints=True)
 
     def __post_init__(self) -> None:
-        check_count("initial", self.initial, 2)
+        self._counts(initial=2)
 
     def models(self, X: Array, history: Sequence[Trial], goals: Goals, seed: int) -> Sequence[OutcomeModel]:
         return [outcome_model(X, history, goals, fit_map)]
@@ -68,9 +67,7 @@ class SAASBO(FullSpace):
     supports: ClassVar[Supports] = Supports(constraints=True)
 
     def __post_init__(self) -> None:
-        check_count("initial", self.initial, 2)
-        for name in ("warmup", "samples", "thinning"):
-            check_count(name, getattr(self, name), 1)
+        self._counts(initial=2, warmup=1, samples=1, thinning=1)
 
     def models(self, X: Array, history: Sequence[Trial], goals: Goals, seed: int) -> Sequence[OutcomeModel]:
         drawn: list[list[GP]] = []  # one list an outcome, each with the same number of samples

@@ -20,7 +20,7 @@ from ..goals import Goals
 from ..history import History, State
 from ..space import Categorical, Float, Int, Space
 from ._method import Method, Suggestion, Supports
-from .turbo import Infeasible, check_count, check_infeasible, initial_points, told, without_constraints
+from .turbo import Infeasible, check_infeasible, initial_points, told, without_constraints
 
 Array: TypeAlias = NDArray[np.float64]
 
@@ -48,8 +48,7 @@ class SMAC(Method):
     supports: ClassVar[Supports] = Supports()
 
     def __post_init__(self) -> None:
-        for name, least in (("trees", 2), ("challengers", 10), ("searches", 1), ("plateau", 1), ("initial", 1)):
-            check_count(name, getattr(self, name), least)
+        self._counts(trees=2, challengers=10, searches=1, plateau=1, initial=1)
         check_infeasible(self.infeasible)
 
     def check(self, space: Space, goals: Goals) -> None:

@@ -107,9 +107,7 @@ class TuRBO(Local):
     supports: ClassVar[Supports] = Supports()
 
     def __post_init__(self) -> None:
-        check_count("regions", self.regions, 1)
-        check_count("initial", self.initial, 2)
-        check_count("candidates", self.candidates, 2)
+        self._counts(regions=1, initial=2, candidates=2)
         check_infeasible(self.infeasible)
 
     def suggest(self, history: History, space: Space, goals: Goals, q: int, seed: int) -> Sequence[Suggestion]:
@@ -247,12 +245,6 @@ def thompson(gp: GP, points: Array, draws: int, seed: int) -> Array:
     with torch.no_grad():
         values: Array = gp.sample(torch.as_tensor(points), draws, seed).numpy()
     return values
-
-
-def check_count(name: str, value: int | None, least: int) -> None:
-    """Raise a sentence unless a setting is None or a whole number that is large enough."""
-    if value is not None and (isinstance(value, bool) or int(value) != value or value < least):
-        raise InputError(f"`{name} >= {least}` must hold; got {value}. Give a whole number, or leave it out.")
 
 
 def check_infeasible(value: str) -> None:

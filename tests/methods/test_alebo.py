@@ -96,6 +96,25 @@ class TestGrowing:
         assert drive(small(method, D=5), bowl_5, 12).history[-1].note["dim"] == 5
         assert drive(small(method, D=20), bowl, 10).history[-1].note["dim"] == 6
 
+    @pytest.mark.parametrize(
+        ("shape", "grows"),
+        [
+            (lambda v: np.round(4.0 * v), True),  # a point on a step that another point was on
+            (lambda v: min(v, 0.1), False),  # one value for all that is bad
+        ],
+    )
+    def test_a_function_with_steps_makes_it_grow(self, shape, grows):
+        method = ALEBO(start=2, initial=4, samples=2, threshold=-1e9, patience=100)
+        values = []
+
+        def f(x):
+            values.append(float(shape(bowl(x))))
+            return values[-1]
+
+        opt = drive(small(method, D=20, budget=40), f, 14)
+        assert (opt.history[-1].note["dim"] > 2) is grows
+        assert len(set(values)) < len(values)
+
     def test_the_last_fifth_of_a_budget_grows_no_more(self):
         method = ALEBO(start=2, step=1, initial=3, samples=2, patience=1, threshold=100.0)
         dims = [t.note["dim"] for t in drive(small(method, D=20, budget=10), bowl, 10).history]

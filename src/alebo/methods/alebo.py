@@ -371,13 +371,19 @@ class ALEBO(Method):
         events: list[list[Any]],
         seed: int,
     ) -> tuple[Embedding, list[list[Any]]] | None:
-        """A larger embedding where the present one is exhausted: nothing in it promises an improvement worth having."""
+        """A larger embedding where the present one is exhausted: nothing in it promises an improvement worth having.
+
+        Or where it led to a step already seen: of a function with steps a small subspace meets few, and goes on promising.
+        """
         if self.dim is not None or self.acquisition is not None or embedding.dim >= min(self.most, space.dimension):
             return None
         if self._settles(history):
             return None
         since = len(history) - (events[-1][-1] if events else 0)
-        if since < self.patience or log_ei > self._exhausted_below(surrogate, since, history.budget):
+        trials, _ = self.training(history, embedding, space)
+        stepped = space.continuous and _on_a_known_step(trials, surrogate.values)
+        exhausted = since >= self.patience and log_ei <= self._exhausted_below(surrogate, since, history.budget)
+        if not exhausted and not (stepped and since >= 2):
             return None
         k = min(self.step, min(self.most, space.dimension) - embedding.dim)
         event = ["grow", k, len(history)]
@@ -431,6 +437,18 @@ def _assumption_fails(history: History, unexplained: float) -> bool:
     """Whether, with sixty evaluations and more, the typical model of the last twenty leaves too much unexplained."""
     past = [t.note["unexplained"] for t in history.trials if "unexplained" in t.note]
     return len(history.complete) >= 60 and float(np.median([*past[-19:], unexplained])) > UNEXPLAINED
+
+
+def _on_a_known_step(trials: list[Trial], values: Array) -> bool:
+    """Whether the last point came to exactly the outcomes of another one. n x k objectives, minimised
+
+    The worst value does not count: many programs return one for whatever went wrong.
+    """
+    if values.shape[1] > 1 or values[-1, 0] == values[:, 0].max():
+        return False
+    *others, last = trials
+    alike = [t for t in others if all(t.outcomes[name].mean == o.mean for name, o in last.outcomes.items())]
+    return any(not np.array_equal(t.x, last.x) for t in alike)
 
 
 def _repeatable(history: History) -> bool:

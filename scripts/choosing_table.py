@@ -49,7 +49,8 @@ def table(folders: list[str], sign: float) -> list[str]:
             run = json.loads(file.read_text())
             if run.get("state") == "complete":
                 adapted = " (infeasible = poor)" if folder.endswith("-penalised") else ""
-                groups.setdefault((run["budget"], run["label"] + adapted), []).append(run)
+                label = run["label"].removesuffix(f"-{run['budget']}")  # the same method with another budget
+                groups.setdefault((run["budget"], label + adapted), []).append(run)
     out: list[str] = []
     for budget in sorted({b for b, _ in groups}):
         rows = []

@@ -57,6 +57,8 @@ VARIANTS: dict[str, Callable[[Problem, dict[str, Any]], Method]] = {
     "alebo-fixed": _fixed("alebo", lambda p: _need(p, "paper_dim")),
     "alebo-paper": _paper,
     "rembo-d": _fixed("rembo", _d),
+    "rembo-phi-d": _fixed("rembo-phi", _d),
+    "rembo-gamma-d": _fixed("rembo-gamma", _d),
     "hesbo-d": _fixed("hesbo", _d),
     "hesbo-2d": _fixed("hesbo", lambda p: 2 * _d(p)),
 }

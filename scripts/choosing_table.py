@@ -70,12 +70,13 @@ def table(folders: list[str], sign: float) -> list[str]:
         out.append("|---|---|---|---|---|---|---|")
         for _, label, n, found, error, model in sorted(rows, key=lambda r: r[:2], reverse=True):
             worst, best = (sign * f(sign * found) for f in (np.min, np.max))
-            spread = f" ± {error:.3f}" if np.isfinite(error) else ""
+            digits = 4 if abs(found.mean()) < 1 else 3 if abs(found.mean()) < 100 else 0
+            spread = f" ± {error:.{digits}f}" if np.isfinite(error) else ""
             cells = [
                 label,
                 str(n),
-                f"{found.mean():.3f}{spread}",
-                *(f"{v:.3f}" for v in (np.median(found), worst, best)),
+                f"{found.mean():.{digits}f}{spread}",
+                *(f"{v:.{digits}f}" for v in (np.median(found), worst, best)),
             ]
             out.append("| " + " | ".join([*cells, f"{model:.2f}"]) + " |")
         out.append("")

@@ -75,7 +75,9 @@ class Method(ABC):
             value = getattr(self, name)
             whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
             if value is not None and not (whole and value >= bound):
-                raise InputError(f"`{name} >= {bound}` must hold, a whole number; got {value!r}.")
+                raise InputError(
+                    f"`{name} >= {bound}` must hold, a whole number; got {value!r}. Choose {bound} or more."
+                )
 
     def _refuse(self, ability: str) -> None:
         from . import METHODS

@@ -380,10 +380,10 @@ class ALEBO(Method):
         if self._settles(history):
             return None
         since = len(history) - (events[-1][-1] if events else 0)
-        trials, _ = self.training(history, embedding, space)
-        stepped = space.continuous and _on_a_known_step(trials, surrogate.values)
+        stepped = since >= 2 and space.continuous
+        stepped = stepped and _on_a_known_step(self.training(history, embedding, space)[0], surrogate.values)
         exhausted = since >= self.patience and log_ei <= self._exhausted_below(surrogate, since, history.budget)
-        if not exhausted and not (stepped and since >= 2):
+        if not exhausted and not stepped:
             return None
         k = min(self.step, min(self.most, space.dimension) - embedding.dim)
         event = ["grow", k, len(history)]

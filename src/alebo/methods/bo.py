@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
@@ -36,9 +37,9 @@ class FullSpace(Method):
 
     initial: int | None
 
+    @abstractmethod
     def models(self, X: Array, history: Sequence[Trial], goals: Goals, seed: int) -> Sequence[OutcomeModel]:
         """One model of all outcomes, or several that are averaged."""
-        raise NotImplementedError
 
     def suggest(self, history: History, space: Space, goals: Goals, q: int, seed: int) -> Sequence[Suggestion]:
         D, start = space.dimension, len(history)

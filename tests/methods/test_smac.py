@@ -53,6 +53,19 @@ def test_a_point_survives_the_way_to_the_library_and_back() -> None:
         }
 
 
+def test_a_told_configuration_is_the_library_s_own() -> None:
+    import ConfigSpace
+
+    configspace, rng = _configspace(SPACE, 0), np.random.default_rng(1)
+    a, b = rng.uniform(-1, 1, (2, SPACE.dimension))
+    told = _configuration(configspace, SPACE, a, SPACE.decode(a))
+    again = _configuration(configspace, SPACE, a, SPACE.decode(a))
+    other = _configuration(configspace, SPACE, b, SPACE.decode(b))
+    own = ConfigSpace.Configuration(configspace, values=dict(told))
+    assert told == again == own and own == told and len({told, again, own}) == 1
+    assert told != other and own != other and other not in [told, own] and other not in {told, own}
+
+
 def test_it_searches_a_mixed_space_and_resumes(tmp_path) -> None:
     opt = alebo.Optimizer(SPACE, GOAL, method=SMALL, seed=1, budget=20)
     run(opt, 6)

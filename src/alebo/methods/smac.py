@@ -164,15 +164,17 @@ def _configspace(space: Space, seed: int) -> Any:
     """The library's space: real parameters by their coordinate of the cube, whole numbers and categories as they are."""
     import ConfigSpace as cs
 
-    made = cs.ConfigurationSpace(seed=seed)
+    made: list[Any] = []
     for p in space.parameters:
         if isinstance(p, Float):
-            made.add(cs.UniformFloatHyperparameter(p.name, -1.0, 1.0))
+            made.append(cs.UniformFloatHyperparameter(p.name, -1.0, 1.0))
         elif isinstance(p, Int):
-            made.add(cs.UniformIntegerHyperparameter(p.name, p.low, p.high, log=p.log))
+            made.append(cs.UniformIntegerHyperparameter(p.name, p.low, p.high, log=p.log))
         elif isinstance(p, Categorical):
-            made.add(cs.CategoricalHyperparameter(p.name, list(range(len(p.choices)))))
-    return made
+            made.append(cs.CategoricalHyperparameter(p.name, list(range(len(p.choices)))))
+    configspace = cs.ConfigurationSpace(seed=seed)
+    configspace.add(*made)  # all at once: every call checks the whole space again
+    return configspace
 
 
 def _configuration(configspace: Any, space: Space, x: Array, params: dict[str, Any]) -> Any:

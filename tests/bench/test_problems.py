@@ -99,6 +99,20 @@ def test_wrappers_compose_and_keep_the_optimum(which: int, D: int, seed: int) ->
             assert turned.outcomes(x)[base.goals.outcomes[0]] == pytest.approx(base.optimum, abs=1e-6)
 
 
+def test_the_narrow_box_of_the_paper_s_scripts_is_a_part_of_the_same_problem() -> None:
+    wide, narrow = problem("hartmann6-random-1000"), problem("hartmann6-random-1000-narrow")
+    assert np.all(narrow.bounds == (0, 1))
+    assert narrow.published == wide.published
+    x = np.random.default_rng(4).uniform(0, 1, 1000)
+    assert narrow.evaluate(x) == wide.evaluate(x)
+    assert narrow.optimisers is not None
+    assert np.all((narrow.optimisers > 0) & (narrow.optimisers < 1))
+    assert wide.evaluate(narrow.optimisers[0]) == pytest.approx(narrow.optimum, abs=1e-12)
+    assert (
+        rotate(functions.hartmann6(), 1000, bounds=(0.9, 1.0)).optimum is None
+    )  # nearest point outside: nothing known
+
+
 @given(seed=st.integers(0, 1000))
 @settings(max_examples=20, deadline=None)
 def test_a_shift_moves_the_optimum_inside_the_box(seed: int) -> None:

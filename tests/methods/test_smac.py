@@ -62,8 +62,13 @@ def test_a_told_configuration_is_the_library_s_own() -> None:
     again = _configuration(configspace, SPACE, a, SPACE.decode(a))
     other = _configuration(configspace, SPACE, b, SPACE.decode(b))
     own = ConfigSpace.Configuration(configspace, values=dict(told))
-    assert told == again == own and own == told and len({told, again, own}) == 1
-    assert told != other and own != other and other not in [told, own] and other not in {told, own}
+    assert told == again == own
+    assert own == told
+    assert len({told, again, own}) == 1
+    assert told != other
+    assert own != other
+    assert other not in [told, own]
+    assert other not in {told, own}
 
 
 def test_it_searches_a_mixed_space_and_resumes(tmp_path) -> None:

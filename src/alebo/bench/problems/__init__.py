@@ -48,6 +48,13 @@ def _random() -> Problem:
     return replace(rotate(functions.hartmann6(), 1000, name=name), paper_dim=12, published=name)
 
 
+def _random_narrow() -> Problem:
+    # the box that the paper's scripts gave to CMA-ES, SMAC and TuRBO: the same function, half of every range
+    name = "hartmann6-random-1000"
+    base = rotate(functions.hartmann6(), 1000, name=name, bounds=(0.0, 1.0))
+    return replace(base, name=f"{name}-narrow", published=name)
+
+
 def _levy(d: int) -> Problem:
     moved = shift(functions.levy(d), name=f"levy{d}-shifted")
     return replace(embed(moved, 100, name=f"levy{d}-100"), paper_dim=None)
@@ -72,6 +79,7 @@ PROBLEMS: dict[str, Callable[[], Problem]] = {
     "hartmann6-100": lambda: _hartmann(100),
     "hartmann6-1000": lambda: _hartmann(1000),
     "hartmann6-random-1000": _random,
+    "hartmann6-random-1000-narrow": _random_narrow,
     "gramacy-100": _gramacy,
     "levy20-100": lambda: _levy(20),
     "levy100-100": lambda: _levy(100),

@@ -65,8 +65,10 @@ def embed(
     )
 
 
-def rotate(base: Problem, D: int, *, name: str | None = None, seed: int = 0) -> Problem:
-    """The problem on a random linear subspace of [-1, 1]^D: no single axis matters more than another.
+def rotate(
+    base: Problem, D: int, *, name: str | None = None, bounds: tuple[float, float] = (-1.0, 1.0), seed: int = 0
+) -> Problem:
+    """The problem on a random linear subspace of [-1, 1]^D, or of a part of it: no single axis matters more than another.
 
     The first d rows of a random rotation project the point to d numbers (Sec. S8 of the paper), which are read as the
     base's cube coordinates, unclipped. The rotation belongs to the problem: one name, one subspace.
@@ -84,13 +86,15 @@ def rotate(base: Problem, D: int, *, name: str | None = None, seed: int = 0) -> 
 
     points = None
     if base.optimisers is not None:
-        points = (2.0 * (base.optimisers - low) / (high - low) - 1.0) @ T  # the smallest x with T x = z
-        if np.abs(points).max() > 1.0:
-            points = None  # the smallest one leaves the cube: another may not, but we do not know it
+        middle = np.full(D, 0.5 * (bounds[0] + bounds[1]))
+        z = 2.0 * (base.optimisers - low) / (high - low) - 1.0
+        points = middle + (z - T @ middle) @ T  # the x with T x = z that is nearest to the middle
+        if points.min() < bounds[0] or points.max() > bounds[1]:
+            points = None  # the nearest one leaves the box: another may not, but we do not know it
     return replace(
         base,
         name=name,
-        space=Space.from_bounds([(-1.0, 1.0)] * D),
+        space=Space.from_bounds([bounds] * D),
         evaluate=evaluate,
         optimum=base.optimum if points is not None else None,
         optimisers=points,

@@ -88,6 +88,14 @@ def test_it_searches_a_mixed_space_and_resumes(tmp_path) -> None:
     assert loss(opt.best().params) < loss(opt.history[0].params)
 
 
+@pytest.mark.parametrize("value", [-5.0, 0.0, 1e12])
+def test_a_constant_objective_is_no_trouble_for_the_library_s_logarithm(value: float) -> None:
+    opt = alebo.Optimizer(SPACE, GOAL, method=SMALL, seed=0)
+    for _ in range(6):
+        opt.tell(opt.ask()[0].number, value)
+    assert len({repr(t.params) for t in opt.history}) == 6
+
+
 def test_nothing_is_left_behind(tmp_path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
     opt = alebo.Optimizer(alebo.Space.from_bounds([(0, 1)] * 3), GOAL, method=SMALL, seed=1)

@@ -78,7 +78,6 @@ class SMAC(Method):
         from smac.acquisition.maximizer import LocalAndSortedRandomSearch
         from smac.model.random_forest.random_forest import RandomForest
         from smac.runhistory import TrialInfo, TrialValue
-        from smac.runhistory.encoder import RunHistoryEncoder
         from smac.runhistory.enumerations import StatusType
 
         configspace = _configspace(space, seed % 2**31)
@@ -93,6 +92,7 @@ class SMAC(Method):
             forest = RandomForest(
                 configspace,
                 n_trees=self.trees,
+                log_y=True,  # as the facade's: its encoder takes the logarithm of the height above the least value told
                 ratio_features=1.0,
                 min_samples_split=2,
                 min_samples_leaf=1,
@@ -106,15 +106,13 @@ class SMAC(Method):
                 n_steps_plateau_walk=self.plateau,
                 seed=scenario.seed,
             )
-            # the facade's logarithm of the objective is for running times: here it may be negative, so none is taken
             library = facade(
                 scenario,
                 model=forest,
-                acquisition_function=EI(),
+                acquisition_function=EI(log=True),
                 acquisition_maximizer=search,
                 initial_design=facade.get_initial_design(scenario, n_configs=0),
                 intensifier=facade.get_intensifier(scenario, max_config_calls=1),
-                runhistory_encoder=RunHistoryEncoder(scenario),
                 config_selector=facade.get_config_selector(scenario, retrain_after=q),
                 logging_level=False,
                 overwrite=True,

@@ -31,15 +31,15 @@ class SMAC(Method):
     """A forest of `trees` trained on all that was told; its expected improvement is sought by local and random search.
 
     `initial` quasi-random points come first (None: ten a parameter, at most a quarter of the budget, as in the library).
-    `challengers` random points compete with `searches` local searches, which leave a plateau after `plateau` rounds (the
-    library's own settings, 10000, 10 and 10, take ten times as long). A failed evaluation is told as crashed; `infeasible="worst"` counts
-    infeasible points as the worst objective seen.
+    `challengers` random points compete with `searches` local searches, which leave a plateau after `plateau` rounds, all
+    as in the library: searching less is faster and finds less. A failed evaluation is told as crashed;
+    `infeasible="worst"` counts infeasible points as the worst objective seen.
     """
 
     trees: int = 10
-    challengers: int = 2000
-    searches: int = 5
-    plateau: int = 2
+    challengers: int = 10000
+    searches: int = 10
+    plateau: int = 10
     initial: int | None = None
     infeasible: Infeasible = "refuse"
 

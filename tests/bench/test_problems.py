@@ -108,9 +108,8 @@ def test_the_narrow_box_of_the_paper_s_scripts_is_a_part_of_the_same_problem() -
     assert narrow.optimisers is not None
     assert np.all((narrow.optimisers > 0) & (narrow.optimisers < 1))
     assert wide.evaluate(narrow.optimisers[0]) == pytest.approx(narrow.optimum, abs=1e-12)
-    assert (
-        rotate(functions.hartmann6(), 1000, bounds=(0.9, 1.0)).optimum is None
-    )  # nearest point outside: nothing known
+    corner = rotate(functions.hartmann6(), 1000, bounds=(0.9, 1.0))
+    assert corner.optimum is None  # the nearest point is outside: nothing is known
 
 
 @given(seed=st.integers(0, 1000))

@@ -92,7 +92,7 @@ class SMAC(Method):
             forest = RandomForest(
                 configspace,
                 n_trees=self.trees,
-                log_y=True,  # as the facade's: its encoder takes the logarithm of the height above the least value told
+                log_y=True,  # as the facade's: its encoder takes the logarithm of the height above a level below all
                 ratio_features=1.0,
                 min_samples_split=2,
                 min_samples_leaf=1,

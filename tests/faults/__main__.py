@@ -1,11 +1,9 @@
 """`python -m tests.faults`: kill, tear, damage and starve running studies, and see that they resume. Prints one table.
 
 Three figures for every fault: completed trials lost (a driver writes down every outcome that it told, outside of the
-study,
-and all must be there with their values afterwards), runs that could not continue, and proposals that differ from those
-of
-the same run uninterrupted. Everything is real: processes killed by SIGKILL, a PostgreSQL server, a file system that is
-full.
+study, and all must be there with their values afterwards), runs that could not continue, and proposals that differ from
+those of the same run uninterrupted. Everything is real: processes killed by SIGKILL, a PostgreSQL server, a file system
+that is full.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """The sampler for Optuna: any of our methods behind `study.optimize`. The study holds the state, the sampler none.
 
 What workers share is in the study: the seed and the method as one attribute of the study, and what was proposed (its
-point
-of the cube, its embedded coordinates, the method's note) as one attribute of each trial. Never a matrix.
+point of the cube, its embedded coordinates, the method's note) as one attribute of each trial. Never a matrix.
 """
 
 from __future__ import annotations
@@ -21,11 +20,11 @@ from ..goals import AtMost, Goal, Goals, Maximize, Minimize, Outcome
 from ..history import History, State, Trial
 from ..methods import Method, default_method
 from ..methods import to_dict as method_to_dict
-from ..space import Categorical, Fixed, Float, Int, Parameter, Space
-from .spaces import to_optuna
+from ..space import Int, Parameter, Space
+from .spaces import from_distribution, to_optuna
 
 try:
-    from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
+    from optuna.distributions import FloatDistribution, IntDistribution
     from optuna.samplers import BaseSampler, RandomSampler
     from optuna.search_space import IntersectionSearchSpace
     from optuna.study import StudyDirection
@@ -49,8 +48,7 @@ class EmbeddingSampler(BaseSampler):
     """Proposes all parameters of a trial together, by ALEBO or any other of our methods.
 
     `search_space` (Optuna's distributions, or an alebo.Space) binds names to the embedding's columns and is used from
-    the
-    first trial on. Without it the sampler learns the space from completed trials, as Optuna's own samplers do, and
+    the first trial on. Without it the sampler learns the space from completed trials, as Optuna's own samplers do, and
     the first trial is random. Trials that run elsewhere are respected as pending; constraints come from
     `trial.set_constraint`, goals from the study's directions. `budget`, where known, helps a method to plan.
 
@@ -168,19 +166,12 @@ class _Columns:
         self.key = derive(0, *self.space.columns())
 
     def _parameter(self, name: str, d: BaseDistribution) -> Parameter:
-        if isinstance(d, CategoricalDistribution):
-            return Categorical(name, d.choices) if len(d.choices) > 1 else Fixed(name, d.choices[0])
-        if not isinstance(d, FloatDistribution | IntDistribution):
-            raise InputError(f"A distribution of Optuna is Float, Int or Categorical; {name!r} is {d!r:.60}.")
-        if d.single():
-            return Fixed(name, d.low)
-        if isinstance(d, FloatDistribution) and d.step is None:
-            return Float(name, d.low, d.high, log=d.log)
-        if isinstance(d, IntDistribution) and d.step == 1:
-            return Int(name, d.low, d.high, log=d.log)
-        assert d.step is not None
-        self.stepped[name] = d
-        return Int(name, 0, round((d.high - d.low) / d.step))
+        if isinstance(d, FloatDistribution | IntDistribution) and not d.single():
+            steps = d.step is not None if isinstance(d, FloatDistribution) else d.step > 1
+            if steps:
+                self.stepped[name] = d
+                return Int(name, 0, round((d.high - d.low) / (d.step or 1)))
+        return from_distribution(name, d)
 
     def decode(self, x: NDArray[np.float64]) -> dict[str, Any]:
         """Optuna's values at a point of the cube."""

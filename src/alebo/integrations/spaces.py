@@ -20,10 +20,10 @@ def from_optuna(distributions: Mapping[str, BaseDistribution]) -> Space:
     >>> from_optuna({"lr": FloatDistribution(1e-5, 1, log=True), "layers": IntDistribution(1, 9)}).names
     ('lr', 'layers')
     """
-    return Space([_from_distribution(name, d) for name, d in distributions.items()])
+    return Space([from_distribution(name, d) for name, d in distributions.items()])
 
 
-def _from_distribution(name: str, d: BaseDistribution) -> Parameter:
+def from_distribution(name: str, d: BaseDistribution) -> Parameter:
     from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 
     if isinstance(d, CategoricalDistribution):
@@ -39,8 +39,7 @@ def _from_distribution(name: str, d: BaseDistribution) -> Parameter:
         return Int(name, d.low, d.high, log=d.log)
     raise InputError(
         f"A Space has no steps; {name!r} goes from {d.low} to {d.high} by {d.step}. Use an Int that counts the steps, "
-        "or give the "
-        "distributions to the EmbeddingSampler, which counts them for you."
+        "or give the distributions to the EmbeddingSampler, which counts them for you."
     )
 
 

@@ -1,8 +1,7 @@
 """Who asks, and who is alive: locks that die with the process that holds them, in a file or in PostgreSQL.
 
 A lock that the operating system (or the database server) drops when its holder dies needs no heartbeat and no guessing
-by
-age: a trial whose owner's lock is free belongs to nobody and can be taken over at once.
+by age: a trial whose owner's lock is free belongs to nobody and can be taken over at once.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Optuna's journal file, made safe against a killed writer, a damaged line and a full disk.
 
-The format is Optuna's own and any Optuna reads it; what differs is the writing: under a lock that dies with its
-holder, and
-whole or not at all.
+The format is Optuna's own and any Optuna reads it; what differs is the writing: under a lock that dies with its holder,
+and whole or not at all.
 """
 
 from __future__ import annotations
@@ -158,8 +157,7 @@ def heal(path: Path) -> int:
     """Make the file readable again: a torn end and damaged lines go to `.torn`. The number of damaged lines.
 
     Optuna counts trials by the lines that create them, so a damaged line keeps its place: it is replaced by the record
-    that
-    can be recovered from it, by an empty trial (which the copy told with the outcome fills again), or by one that
+    that can be recovered from it, by an empty trial (which the copy told with the outcome fills again), or by one that
     readers pass over.
     """
     with open(path, "r+b", buffering=0) as file:

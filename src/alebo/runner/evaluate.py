@@ -45,14 +45,13 @@ def run(
     `f` takes a dictionary of named parameters and returns what `tell` takes: a number, or a mapping of outcomes.
     Without `executor`, evaluations run in `workers` processes of their own, each of at most `timeout` seconds and
     `memory` bytes beyond what a worker starts with; one that crashes, hangs or raises fails its trial, with the reason
-    kept.
-    `executor` is anything with `submit(function, *args)` that returns futures (of dask, loky, submitit, the standard
-    library): then `workers` evaluations are kept under way, `timeout` gives a trial up but cannot stop its process, and
-    `memory` is the executor's affair. Other processes may run the same study at the same time.
+    kept. `executor` is anything with `submit(function, *args)` that returns futures (of dask, loky, submitit, the
+    standard library): then `workers` evaluations are kept under way, `timeout` gives a trial up but cannot stop its
+    process, and `memory` is the executor's affair. Other processes may run the same study at the same time.
 
     The run ends with an EvaluationError when more than the share `max_failed` of its evaluations failed (judged from
-    the
-    tenth on). `callback(trial, study)` is called after every evaluation. Returns an Optimizer with all that is known.
+    the tenth on). `callback(trial, study)` is called after every evaluation. Returns an Optimizer with all that is
+    known.
     """
     opened = study if isinstance(study, Study) else Study.open(study)
     _check(f, opened, budget, timeout, memory, max_failed)

@@ -38,8 +38,7 @@ class Study:
     """An Optimizer whose history is stored: `ask`, `tell` and `fail` as there, by any process, and nothing is lost.
 
     It is an Optuna study, too: the embedded coordinates are its parameters, and the full parameters one attribute of
-    each
-    trial, so that Optuna's dashboard opens it and stays quick at a thousand parameters.
+    each trial, so that Optuna's dashboard opens it and stays quick at a thousand parameters.
     """
 
     def __init__(self, where: str | os.PathLike[str], name: str, *, must_exist: bool) -> None:

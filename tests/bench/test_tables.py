@@ -18,7 +18,7 @@ from alebo.bench import problem, replication, tables
 from alebo.bench.cli import app
 from alebo.bench.published import is_study, row
 from alebo.bench.results import Results, Run, load
-from alebo.bench.statistics import bootstrap_ranks, evaluations_to, lines, pairs
+from alebo.bench.statistics import bootstrap_ranks, evaluations_to, lines, pairs, standard_error, standard_errors
 from alebo.bench.tables import summary
 from alebo.goals import hypervolume_trace
 
@@ -52,6 +52,13 @@ def test_the_numbers_of_a_line() -> None:
     assert few.z is None
     assert (line.model_seconds, line.evaluation_seconds) == (0.5, 0.25)
     assert (line.rank, line.rank_low, line.rank_high) == (1.0, 1.0, 1.0)
+
+
+def test_standard_errors_leave_out_what_is_missing_and_one_run_has_none() -> None:
+    values = np.array([[1.0, 1.0, math.nan], [3.0, math.nan, math.nan], [8.0, 2.0, 5.0]])
+    expected = [math.sqrt(13.0 / 3.0), 0.5, math.nan]
+    np.testing.assert_allclose(standard_errors(values), expected)
+    assert standard_error(values[:, 0]) == pytest.approx(expected[0])
 
 
 def test_evaluations_to_ten_percent_regret() -> None:

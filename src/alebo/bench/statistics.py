@@ -76,9 +76,18 @@ def tolerance(optimum: float, share: float) -> float:
     return share * (abs(optimum) if optimum else 1.0)
 
 
+def standard_errors(values: Array) -> Array:
+    """Of the means over the runs, NaN left out: sample standard deviation / sqrt(n); one run has none.  n x m -> m"""
+    count = (~np.isnan(values)).sum(axis=0)
+    out = np.full(values.shape[1], math.nan)
+    some = count > 1
+    out[some] = np.nanstd(values[:, some], axis=0, ddof=1) / np.sqrt(count[some])
+    return out
+
+
 def standard_error(values: Array) -> float:
-    """Of the mean: sample standard deviation / sqrt(n), which few runs need; one run has none.  n ->"""
-    return float(values.std(ddof=1) / math.sqrt(len(values))) if len(values) > 1 else math.nan
+    """Of one mean.  n ->"""
+    return float(standard_errors(values[:, None])[0])
 
 
 def scores(runs: Sequence[Run]) -> Array:

@@ -16,6 +16,7 @@ from alebo.geometry import Embedding, hypersphere
 from ..._seeds import derive
 from ..problems import problem
 from ..published import published
+from ..statistics import standard_errors
 from ._style import pyplot, save
 
 Array: TypeAlias = NDArray[np.float64]
@@ -194,7 +195,7 @@ def draw(data: dict[str, Any], path: Path) -> str:
     for name, by in data["s3"].items():
         n = np.array(sorted(map(int, by)))
         values = np.array([by[str(k)] for k in n])
-        se = values.std(axis=1) / np.sqrt(values.shape[1])
+        se = standard_errors(values.T)
         axes[-1].errorbar(n, values.mean(axis=1), 2 * se, color=colours[name], marker="o", ms=3, label=f"{name}, ours")
     for name, c in (("Mahalanobis sampled", "#08519c"), ("ARD RBF", "#e6550d")):
         axes[-1].plot(known["n"], known[name]["mean"], ls="--", color=c, lw=0.9, label=f"{name}, published")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +12,7 @@ from alebo import InputError
 from ..problems import PAPER
 from ..published import ENOUGH, is_study, published, row, verdict
 from ..results import Results, load
+from ..statistics import standard_error, standard_errors
 from ._style import colour, order, pyplot, save
 
 
@@ -38,9 +38,9 @@ def data(folder: Path) -> dict[str, Any]:
                 out.setdefault(problem, {})[label] = {
                     "runs": len(runs),
                     "mean": _mean(traces),
-                    "se": _se(traces),
+                    "se": standard_errors(traces),
                     "regret": _mean(regret),
-                    "regret_se": _se(regret),
+                    "regret_se": standard_errors(regret),
                     "final": np.array([r.final for r in runs]),
                     "optimum": optimum,
                     "published": {"after": known.get("after", {}), "mean": known.get("mean"), "se": known.get("se")},
@@ -55,13 +55,6 @@ def _mean(traces: np.ndarray) -> np.ndarray:
     some = ~np.isnan(traces).all(axis=0)
     out = np.full(traces.shape[1], np.nan)
     out[some] = np.nanmean(traces[:, some], axis=0)
-    return out
-
-
-def _se(traces: np.ndarray) -> np.ndarray:
-    some = ~np.isnan(traces).all(axis=0)
-    out = np.full(traces.shape[1], np.nan)
-    out[some] = np.nanstd(traces[:, some], axis=0) / np.sqrt((~np.isnan(traces[:, some])).sum(axis=0))
     return out
 
 
@@ -122,7 +115,7 @@ def caption(data: dict[str, Any]) -> str:
         for label in ("alebo-paper", "alebo-fixed", "alebo"):
             if label in by_label:
                 d = by_label[label]
-                se = float(np.nanstd(d["final"]) / math.sqrt(len(d["final"])))
+                se = standard_error(d["final"])
                 text += (
                     f"; {label} {means[label]:.4f} ± {se:.4f} ({verdict(means[label], se, d['runs'], d['published'])})"
                 )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +11,7 @@ from alebo import InputError
 
 from ..published import published, verdict
 from ..results import load
+from ..statistics import standard_errors
 from ._style import pyplot, save
 
 PROBLEM = "branin-100"
@@ -42,7 +42,7 @@ def data(folder: Path) -> dict[str, Any]:
             out[label] = {
                 "runs": len(runs),
                 "mean": traces.mean(axis=0),
-                "se": traces.std(axis=0) / math.sqrt(len(runs)),
+                "se": standard_errors(traces),
                 "median": float(np.median(traces[:, -1])),
             }
     if not any(label.startswith("ablation") for label in out):

@@ -50,7 +50,7 @@ class Spy(Method):
     name = "spy"
     title = "Spy"
     citation = ""
-    supports = Supports(True, True, True, True, True, True)
+    supports = Supports(True, True, True, True, True, True, True)
 
     def __init__(self) -> None:
         self.seen: list[tuple[History, Space, Goals]] = []

@@ -112,7 +112,7 @@ def test_batches_failures_and_refusals() -> None:
     asked += opt.ask(4)
     assert len({t.x.tobytes() for t in asked}) == 9
     categories = alebo.Space([alebo.Categorical("c", ["a", "b"]), alebo.Float("u", 0, 1)])
-    with pytest.raises(alebo.InputError, match=r"BAxUS has no distance between categories.*Methods that take"):
+    with pytest.raises(alebo.InputError, match=r"BAxUS is not defined for categories.*Methods that are"):
         alebo.Optimizer(categories, GOAL, method=BAxUS())
     with pytest.raises(alebo.InputError, match=r"splits >= 1"):
         BAxUS(splits=0)

@@ -16,7 +16,7 @@ from typing import Any
 
 import alebo
 from alebo import InputError
-from alebo.methods import METHODS, Method, build
+from alebo.methods import METHODS, Method, build, to_dict
 
 from .problems import Problem
 from .problems._problem import resolve
@@ -38,7 +38,7 @@ def _need(problem: Problem, what: str) -> int:
 def _paper(problem: Problem, settings: dict[str, Any]) -> Method:
     chosen = dict(settings)
     made = alebo.ALEBO.paper(dim=chosen.pop("dim", None) or _need(problem, "paper_dim"))
-    unknown = [key for key in chosen if key not in {f.name for f in dataclasses.fields(made)}]
+    unknown = [key for key in chosen if key not in made.settings()]
     if unknown:
         raise InputError(f"'alebo-paper' has no setting {unknown[0]!r}. Its settings are those of alebo.")
     return dataclasses.replace(made, **chosen)
@@ -109,9 +109,7 @@ class Label:
 
 def describe(method: Method) -> dict[str, Any]:
     """The method's name and settings as plain data, for the record of a run."""
-    values = {f.name: getattr(method, f.name) for f in dataclasses.fields(method) if f.init}  # type: ignore[arg-type]
-    plain = {k: v if isinstance(v, str | int | float | bool | None) else repr(v) for k, v in values.items()}
-    return {"name": method.name, **plain}
+    return {k: v if isinstance(v, str | int | float | bool | None) else repr(v) for k, v in to_dict(method).items()}
 
 
 def split(text: str) -> list[str]:

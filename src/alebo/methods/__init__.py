@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import difflib
 from collections.abc import Mapping
 from typing import Any
@@ -67,7 +66,7 @@ def build(name: str, **settings: Any) -> Method:
         hint = f"Did you mean {near[0]!r}? " if near else ""
         raise InputError(f"A method's name is one of METHODS; got {name!r}. {hint}Known: {', '.join(METHODS)}.")
     cls = METHODS[name]
-    known = [f.name for f in dataclasses.fields(cls) if f.init]  # type: ignore[arg-type]
+    known = cls.settings()
     wrong = [key for key in settings if key not in known]
     if wrong:
         near = difflib.get_close_matches(wrong[0], known, n=1)
@@ -78,7 +77,7 @@ def build(name: str, **settings: Any) -> Method:
 
 def to_dict(method: Method) -> dict[str, Any]:
     """The method's name and settings as plain data."""
-    return {"name": method.name, **{f.name: getattr(method, f.name) for f in dataclasses.fields(method) if f.init}}  # type: ignore[arg-type]
+    return {"name": method.name, **{key: getattr(method, key) for key in method.settings()}}
 
 
 def from_dict(data: Mapping[str, Any]) -> Method:

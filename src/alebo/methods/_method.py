@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from dataclasses import dataclass, field, fields
+from typing import Any, ClassVar, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,9 +32,21 @@ class Supports:
     constraints: bool = False  # outcome constraints AtMost, AtLeast
     objectives: bool = False  # several objectives
     batches: bool = True  # q > 1 and pending points
-    mixed: bool = True  # Int and Categorical (any method can round; some have no sense of it)
+    integers: bool = True  # Int (any method can round; some have no sense of it)
+    categories: bool = True
     linear: bool = False  # LinearConstraint on the parameters
     cost: bool = False
+
+
+ABILITIES = {  # the fields of Supports in words
+    "constraints": "outcome constraints (AtMost, AtLeast)",
+    "objectives": "several objectives",
+    "batches": "batches or pending points",
+    "integers": "whole numbers",
+    "categories": "categories",
+    "linear": "linear constraints on the parameters",
+    "cost": "an evaluation cost",
+}
 
 
 class Method(ABC):
@@ -57,17 +69,27 @@ class Method(ABC):
 
     def check(self, space: Space, goals: Goals) -> None:
         """Raise a sentence before the first evaluation if this method cannot do what is asked."""
-        able = self.supports
-        mixed = any(isinstance(p, Int | Categorical) for p in space.parameters)
-        for needed, has, words in (
-            (bool(goals.constraints), able.constraints, "constraints"),
-            (not goals.single, able.objectives, "objectives"),
-            (mixed, able.mixed, "mixed"),
-            (bool(space.constraints), able.linear, "linear"),
-            (goals.cost is not None, able.cost, "cost"),
-        ):
-            if needed and not has:
-                self._refuse(words)
+        asked: dict[str, list[str]] = {
+            "constraints": [c.outcome for c in goals.constraints],
+            "objectives": [] if goals.single else [g.outcome for g in goals.objectives],
+            "integers": [p.name for p in space.parameters if isinstance(p, Int)],
+            "categories": [p.name for p in space.parameters if isinstance(p, Categorical)],
+            "linear": [name for c in space.constraints for name in c.coefficients],
+            "cost": [] if goals.cost is None else [goals.cost.outcome],
+        }
+        for ability, names in asked.items():
+            if names and not getattr(self.supports, ability):
+                shown = list(dict.fromkeys(map(repr, names)))
+                self._refuse(ability, ", ".join(shown[:4]) + ", ..." * (len(shown) > 4))
+
+    def way_out(self, ability: str) -> str:
+        """What a refusal adds to the names of other methods, where this one has a setting that helps."""
+        return ""
+
+    @classmethod
+    def settings(cls) -> dict[str, Any]:
+        """The settings by name, each with its default."""
+        return {f.name: f.default for f in fields(cls) if f.init}  # type: ignore[arg-type]
 
     def _counts(self, **least: int) -> None:
         """Raise a sentence unless each named setting is None or a whole number of at least what stands here."""
@@ -79,16 +101,19 @@ class Method(ABC):
                     f"`{name} >= {bound}` must hold, a whole number; got {value!r}. Choose {bound} or more."
                 )
 
-    def _refuse(self, ability: str) -> None:
+    def _one_at_a_time(self, history: History, q: int) -> None:
+        """Raise a sentence where more than one point would be out at once."""
+        if history.pending:
+            number = history.pending[0].number
+            self._refuse("batches", f"trial {number}, which is pending: tell or fail it first")
+        if q > 1:
+            self._refuse("batches", f"a batch of {q}: ask for one point at a time")
+
+    def _refuse(self, ability: str, came: str) -> NoReturn:
         from . import METHODS
 
-        words = {
-            "constraints": "outcome constraints (AtMost, AtLeast)",
-            "objectives": "several objectives",
-            "mixed": "whole numbers or categories",
-            "linear": "linear constraints on the parameters",
-            "cost": "an evaluation cost",
-            "batches": "batches or pending points",
-        }[ability]
         others = sorted(name for name, m in METHODS.items() if getattr(m.supports, ability))
-        raise InputError(f"{self.title} is not defined for {words}. Methods that are: {', '.join(others)}.")
+        raise InputError(
+            f"{self.title} is not defined for {ABILITIES[ability]}; got {came}. Methods that are: {', '.join(others)}."
+            f"{self.way_out(ability)}"
+        )

@@ -76,7 +76,7 @@ class ALEBO(Method):
         "Letham, Calandra, Rai, Bakshy 2020, Re-Examining Linear Embeddings for High-Dimensional BO"
     )
     supports: ClassVar[Supports] = Supports(
-        constraints=True, objectives=True, batches=True, mixed=True, linear=True, cost=True
+        constraints=True, objectives=True, batches=True, integers=True, categories=True, linear=True, cost=True
     )
 
     def __post_init__(self) -> None:

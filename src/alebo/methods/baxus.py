@@ -21,20 +21,17 @@ from ..goals import Goals
 from ..history import History, State, Trial
 from ..space import Space
 from ._method import Suggestion, Supports
+from ._penalised import Infeasible, Penalised, told
 from .turbo import (
     LENGTH,
     SHORTEST,
-    Infeasible,
-    Local,
     Region,
     candidates,
-    check_infeasible,
     fit_region,
     initial_points,
     qmc_points,
     replay,
     thompson,
-    told,
 )
 
 Array: TypeAlias = NDArray[np.float64]
@@ -77,7 +74,7 @@ class Bins:
 
 
 @dataclass(frozen=True)
-class BAxUS(Local):
+class BAxUS(Penalised):
     """Thompson sampling in one trust region of an embedding that starts tiny and reaches all D dimensions near `reach`.
 
     Each split makes `splits + 1` coordinates of one. `reach` is the number of evaluations after which the full space should
@@ -95,13 +92,13 @@ class BAxUS(Local):
     citation: ClassVar[str] = (
         "Papenmeier et al. 2022, Increasing the scope as you learn: adaptive BO in nested subspaces"
     )
-    supports: ClassVar[Supports] = Supports()
+    supports: ClassVar[Supports] = Supports(categories=False)
 
     def __post_init__(self) -> None:
         if self.splits is None or self.initial is None:
             raise InputError("`splits` and `initial` are whole numbers; got None. Leave them out for the defaults.")
         self._counts(splits=1, initial=2, reach=1, candidates=2)
-        check_infeasible(self.infeasible)
+        self._check_infeasible()
 
     def sizes(self, D: int) -> list[int]:
         """The target dimensions, first to last; the first is chosen so that splitting ends near D (paper, Sec. 3.3)."""

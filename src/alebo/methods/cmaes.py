@@ -15,14 +15,14 @@ from .._seeds import derive, generator
 from ..goals import Goals
 from ..history import History, State
 from ..space import Space
-from ._method import Method, Suggestion, Supports
-from .turbo import Infeasible, check_infeasible, told, without_constraints
+from ._method import Suggestion, Supports
+from ._penalised import Infeasible, Penalised, told
 
 Array: TypeAlias = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class CMAES(Method):
+class CMAES(Penalised):
     """`cma` from the centre of the cube with step size `sigma` (half a side is 1), in generations of `population`.
 
     A trial's note says which generation and member it is, so the library's state is rebuilt by telling it the same
@@ -44,10 +44,10 @@ class CMAES(Method):
         if not (math.isfinite(self.sigma) and self.sigma > 0):
             raise InputError(f"`sigma > 0` must hold; got {self.sigma}. The cube's half side is 1; try 0.5.")
         self._counts(population=4)
-        check_infeasible(self.infeasible)
+        self._check_infeasible()
 
     def check(self, space: Space, goals: Goals) -> None:
-        super().check(space, without_constraints(goals) if self.infeasible == "worst" else goals)
+        super().check(space, goals)
         if space.dimension < 2:
             raise InputError(
                 "CMA-ES adapts a covariance, so two coordinates or more are needed; got one. Use alebo.methods.BO, say."

@@ -39,7 +39,7 @@ class LineBO(Method):
     width: float = 2.0  # of the confidence bound, in standard deviations
 
     citation: ClassVar[str] = _CITATION
-    supports: ClassVar[Supports] = Supports(batches=False, mixed=False)
+    supports: ClassVar[Supports] = Supports(batches=False, integers=False, categories=False)
 
     def __post_init__(self) -> None:
         self._counts(per_line=1)
@@ -49,8 +49,7 @@ class LineBO(Method):
         """A unit vector along which to search from x.  -> D"""
 
     def suggest(self, history: History, space: Space, goals: Goals, q: int, seed: int) -> Sequence[Suggestion]:
-        if q > 1 or history.pending:
-            self._refuse("batches")
+        self._one_at_a_time(history, q)
         number = len(history)
         here = derive(seed, "ask", number)
         complete = history.complete

@@ -43,8 +43,7 @@ class REMBOGamma(Embedded):
     supports: ClassVar[Supports] = Supports(batches=False)
 
     def suggest(self, history: History, space: Space, goals: Goals, q: int, seed: int) -> Sequence[Suggestion]:
-        if q > 1 or history.pending:
-            self._refuse("batches")
+        self._one_at_a_time(history, q)
         d = embedding_size(self.dim, space.dimension)
         here = derive(seed, "ask", len(history))
         zonotope = Zonotope.random(space.dimension, d, derive(seed, "rembo-gamma"))

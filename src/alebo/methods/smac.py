@@ -20,14 +20,15 @@ from .._seeds import derive
 from ..goals import Goals
 from ..history import History, State
 from ..space import Categorical, Float, Int, Space
-from ._method import Method, Suggestion, Supports
-from .turbo import Infeasible, check_infeasible, initial_points, told, without_constraints
+from ._method import Suggestion, Supports
+from ._penalised import Infeasible, Penalised, told
+from .turbo import initial_points
 
 Array: TypeAlias = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class SMAC(Method):
+class SMAC(Penalised):
     """A forest of `trees` trained on all that was told; its expected improvement is sought by local and random search.
 
     `initial` quasi-random points come first (None: ten a parameter, at most a quarter of the budget, as in the library).
@@ -50,10 +51,7 @@ class SMAC(Method):
 
     def __post_init__(self) -> None:
         self._counts(trees=2, challengers=10, searches=1, plateau=1, initial=1)
-        check_infeasible(self.infeasible)
-
-    def check(self, space: Space, goals: Goals) -> None:
-        super().check(space, without_constraints(goals) if self.infeasible == "worst" else goals)
+        self._check_infeasible()
 
     def suggest(self, history: History, space: Space, goals: Goals, q: int, seed: int) -> Sequence[Suggestion]:
         start, budget = len(history), history.budget or 200

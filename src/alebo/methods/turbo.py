@@ -9,24 +9,23 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import qmc
 
-from .._errors import InputError
 from .._seeds import derive, generator
 from ..goals import Goals
 from ..history import History, State, Trial
-from ..space import Categorical, Space
-from ._method import Method, Suggestion, Supports
+from ..space import Space
+from ._method import Suggestion, Supports
+from ._penalised import Infeasible, Penalised, told
 
 if TYPE_CHECKING:
     from ._gp import GP
 
 Array: TypeAlias = NDArray[np.float64]
-Infeasible: TypeAlias = Literal["refuse", "worst"]
 
 LENGTH, SHORTEST, LONGEST = 0.8, 0.5**7, 1.6  # of a unit cube's side: start, collapse, cap (paper, Sec. 2)
 SUCCESSES = 3  # in a row, then the region doubles
@@ -68,27 +67,8 @@ class Region:
         return self.length < SHORTEST
 
 
-class Local(Method):
-    """What the methods with a trust region share: which problems they take, and how values are read."""
-
-    infeasible: Infeasible
-
-    def check(self, space: Space, goals: Goals) -> None:
-        super().check(space, without_constraints(goals) if self.infeasible == "worst" else goals)
-        categories = [p.name for p in space.parameters if isinstance(p, Categorical)]
-        if categories:
-            from . import METHODS
-
-            others = sorted(n for n, m in METHODS.items() if m.supports.mixed and not issubclass(m, Local))
-            raise InputError(
-                f"{self.title} has no distance between categories, so they have no place in a trust region; "
-                f"got {', '.join(map(repr, categories[:4]))}{', ...' if len(categories) > 4 else ''}. "
-                f"Methods that take categories: {', '.join(others)}."
-            )
-
-
 @dataclass(frozen=True)
-class TuRBO(Local):
+class TuRBO(Penalised):
     """Thompson sampling in `regions` trust regions: one is TuRBO-1, m compete for every evaluation (TuRBO-m).
 
     `initial` points start each life of a region (None: twice the dimension, at most 20). `infeasible="worst"` lets it run
@@ -104,11 +84,11 @@ class TuRBO(Local):
     name: ClassVar[str] = "turbo"
     title: ClassVar[str] = "TuRBO"
     citation: ClassVar[str] = "Eriksson et al. 2019, Scalable global optimization via local Bayesian optimization"
-    supports: ClassVar[Supports] = Supports()
+    supports: ClassVar[Supports] = Supports(categories=False)  # no distance between them, so no region
 
     def __post_init__(self) -> None:
         self._counts(regions=1, initial=2, candidates=2)
-        check_infeasible(self.infeasible)
+        self._check_infeasible()
 
     def suggest(self, history: History, space: Space, goals: Goals, q: int, seed: int) -> Sequence[Suggestion]:
         D, batch = space.dimension, len(history)
@@ -168,19 +148,6 @@ class TuRBO(Local):
 
 def _note(region: int, life: int, batch: int, initial: bool) -> dict[str, Any]:
     return {"region": region, "life": life, "batch": batch, "initial": initial}
-
-
-def told(history: History, goals: Goals) -> dict[int, float]:
-    """What each completed trial counts for, by number: the objective, or the worst one seen where it is infeasible."""
-    complete = history.complete
-    objective = {t.number: float(goals.objective_values(t.outcomes)[0]) for t in complete}
-    worst = max(objective.values(), default=0.0)
-    return {t.number: objective[t.number] if goals.feasible(t.outcomes) else worst for t in complete}
-
-
-def without_constraints(goals: Goals) -> Goals:
-    """The same goals, objectives and cost only."""
-    return Goals([g for g in goals.goals if g not in goals.constraints])
 
 
 def replay(trials: Sequence[Trial], values: dict[int, float], patience: int, region: Region | None = None) -> Region:
@@ -245,9 +212,3 @@ def thompson(gp: GP, points: Array, draws: int, seed: int) -> Array:
     with torch.no_grad():
         values: Array = gp.sample(torch.as_tensor(points), draws, seed).numpy()
     return values
-
-
-def check_infeasible(value: str) -> None:
-    """Raise a sentence unless the setting names one of the two ways."""
-    if value not in ("refuse", "worst"):
-        raise InputError(f"`infeasible` is 'refuse' or 'worst'; got {value!r}. Use 'worst' to rank such points last.")

@@ -1,0 +1,41 @@
+"""Methods whose authors define no constraints: they refuse them, or, when told to, rank infeasible points last."""
+
+from __future__ import annotations
+
+from typing import Literal, TypeAlias
+
+from .._errors import InputError
+from ..goals import Goals
+from ..history import History
+from ..space import Space
+from ._method import Method
+
+Infeasible: TypeAlias = Literal["refuse", "worst"]
+
+
+class Penalised(Method):
+    """A method with the setting `infeasible`: "worst" counts an infeasible point as the worst objective seen."""
+
+    infeasible: Infeasible
+
+    def check(self, space: Space, goals: Goals) -> None:
+        if self.infeasible == "worst":
+            goals = Goals([g for g in goals.goals if g not in goals.constraints])
+        super().check(space, goals)
+
+    def way_out(self, ability: str) -> str:
+        return ' Or rank infeasible points last: infeasible="worst".' if ability == "constraints" else ""
+
+    def _check_infeasible(self) -> None:
+        if self.infeasible not in ("refuse", "worst"):
+            raise InputError(
+                f"`infeasible` is 'refuse' or 'worst'; got {self.infeasible!r}. Use 'worst' to rank such points last."
+            )
+
+
+def told(history: History, goals: Goals) -> dict[int, float]:
+    """What each completed trial counts for, by number: the objective, or the worst one seen where it is infeasible."""
+    complete = history.complete
+    objective = {t.number: float(goals.objective_values(t.outcomes)[0]) for t in complete}
+    worst = max(objective.values(), default=0.0)
+    return {t.number: objective[t.number] if goals.feasible(t.outcomes) else worst for t in complete}

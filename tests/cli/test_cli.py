@@ -89,7 +89,7 @@ def test_help_loads_nothing_heavy_and_is_quick() -> None:
     last = done.stdout.splitlines()[-1]
     assert last.startswith("HEAVY []"), last
     assert float(last.split()[-1]) < 0.5  # CPU seconds, interpreter included: a busy machine does not count
-    for command in ("demo", "new", "run", "ask", "tell", "best", "status", "advise", "report", "bench"):
+    for command in ("demo", "new", "run", "ask", "tell", "best", "status", "advise", "methods", "report", "bench"):
         assert f"\n  {command} " in done.stdout
 
 
@@ -98,6 +98,24 @@ def test_version_and_unknown_command(alebo: Any) -> None:
 
     assert alebo("--version").out.strip() == __version__
     assert alebo("demoo").code == 2
+
+
+def test_the_methods_and_one_in_full(alebo: Any) -> None:
+    from alebo.methods import METHODS
+
+    every = alebo("methods").out
+    assert all(f"\n{name} " in every for name in METHODS)
+    assert max(map(len, every.splitlines()[: len(METHODS) + 1])) <= 80  # fits a terminal
+    one = alebo("methods", "turbo").out
+    assert "Refuses: outcome constraints" in one
+    assert "\n  regions = 1\n" in one
+    assert "Eriksson et al. 2019" in one
+    (told,) = alebo("methods", "turbo", "--json").json
+    assert told["settings"]["regions"] == 1
+    assert told["supports"]["categories"] is False
+    wrong = alebo("methods", "trubo")
+    assert wrong.code == 2
+    assert "Did you mean 'turbo'" in wrong.err
 
 
 def test_completion_is_there() -> None:

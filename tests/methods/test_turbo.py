@@ -178,7 +178,9 @@ def test_categories_are_refused_with_the_methods_that_take_them() -> None:
 
 def test_constraints_are_refused_unless_infeasible_counts_as_worst() -> None:
     goals = [GOAL, alebo.AtMost("g", 0.0)]
-    with pytest.raises(alebo.InputError, match=r"TuRBO is not defined for outcome constraints.*alebo.*infeasible=\"worst\""):
+    with pytest.raises(
+        alebo.InputError, match=r"TuRBO is not defined for outcome constraints.*alebo.*infeasible=\"worst\""
+    ):
         alebo.Optimizer(SPACE, goals, method=TuRBO())
     opt = alebo.Optimizer(SPACE, goals, method=TuRBO(initial=6, candidates=100, infeasible="worst"), seed=0)
     for _ in range(16):  # the bowl's minimum is infeasible: feasible where the first coordinate is small

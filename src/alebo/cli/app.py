@@ -134,6 +134,17 @@ def advise(
     go(params, budget, active=active, as_json=json_)
 
 
+@app.command()
+def methods(
+    name: Annotated[str | None, typer.Argument(help="One of them, in full.")] = None,
+    json_: Json = False,
+) -> None:
+    """The methods to choose from: what each takes, its settings, who made it."""
+    from .methods import methods as go
+
+    go(name, as_json=json_)
+
+
 _Study: TypeAlias = Annotated[str, typer.Argument(help="study.toml, or a journal file, or a database address.")]
 
 

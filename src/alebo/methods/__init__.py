@@ -59,13 +59,18 @@ def default_method() -> Method:
     return ALEBO()
 
 
-def build(name: str, **settings: Any) -> Method:
-    """The method of that name with these settings: where strings become objects, for files and command lines."""
+def lookup(name: str) -> type[Method]:
+    """The method of that name, or a sentence with the names there are."""
     if name not in METHODS:
         near = difflib.get_close_matches(name, METHODS, n=1)
         hint = f"Did you mean {near[0]!r}? " if near else ""
         raise InputError(f"A method's name is one of METHODS; got {name!r}. {hint}Known: {', '.join(METHODS)}.")
-    cls = METHODS[name]
+    return METHODS[name]
+
+
+def build(name: str, **settings: Any) -> Method:
+    """The method of that name with these settings: where strings become objects, for files and command lines."""
+    cls = lookup(name)
     known = cls.settings()
     wrong = [key for key in settings if key not in known]
     if wrong:

@@ -102,7 +102,6 @@ def test_wrappers_compose_and_keep_the_optimum(which: int, D: int, seed: int) ->
 def test_the_narrow_box_of_the_paper_s_scripts_is_a_part_of_the_same_problem() -> None:
     wide, narrow = problem("hartmann6-random-1000"), problem("hartmann6-random-1000-narrow")
     assert np.all(narrow.bounds == (0, 1))
-    assert narrow.published == wide.published
     x = np.random.default_rng(4).uniform(0, 1, 1000)
     assert narrow.evaluate(x) == wide.evaluate(x)
     assert narrow.optimisers is not None

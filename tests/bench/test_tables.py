@@ -97,6 +97,8 @@ def test_the_published_row_of_a_label() -> None:
     assert row("hartmann6-100", "hesbo-2d")["mean"] == -2.7078  # type: ignore[index]
     assert row("hartmann6-100", "hesbo-d")["mean"] == -2.2979  # type: ignore[index]
     assert row("branin-100", "mine") is None
+    assert row("hartmann6-random-1000", "turbo") is None  # published in half of every range, so it stands there
+    assert row("hartmann6-random-1000-narrow", "turbo")["mean"] == -2.4995  # type: ignore[index]
     assert row("branin-100", "rembo-dim4") is None
     assert row("branin-100", "rembo-d")["mean"] == 1.4329  # type: ignore[index]
     assert row("hartmann6-100", "cmaes")["mean"] == row("hartmann6-100", "cma_es")["mean"] == -2.7466  # type: ignore[index]

@@ -31,37 +31,31 @@ def _branin(D: int) -> Problem:
     axes = (int(rng.integers(half)), half + int(rng.integers(D - half)))
     blocks = [(-5.0, 10.0)] * half + [(0.0, 15.0)] * (D - half)
     base = embed(functions.branin(), D, name=name, bounds=blocks, axes=axes)
-    return replace(base, paper_dim=4, published=name)
+    return replace(base, paper_dim=4)
 
 
 def _hartmann(D: int) -> Problem:
-    name = f"hartmann6-{D}"
-    return replace(embed(functions.hartmann6(), D, name=name), paper_dim=12, published=name)
+    return replace(embed(functions.hartmann6(), D, name=f"hartmann6-{D}"), paper_dim=12)
 
 
 def _gramacy() -> Problem:
-    return replace(embed(functions.gramacy(), 100, name="gramacy-100"), paper_dim=4, published="gramacy-100")
+    return replace(embed(functions.gramacy(), 100, name="gramacy-100"), paper_dim=4)
 
 
 def _random() -> Problem:
-    name = "hartmann6-random-1000"
-    return replace(rotate(functions.hartmann6(), 1000, name=name), paper_dim=12, published=name)
+    return replace(rotate(functions.hartmann6(), 1000, name="hartmann6-random-1000"), paper_dim=12)
 
 
 def _random_narrow() -> Problem:
     # the box that the paper's scripts gave to CMA-ES, SMAC and TuRBO: the same function, half of every range
     name = "hartmann6-random-1000"
     base = rotate(functions.hartmann6(), 1000, name=name, bounds=(0.0, 1.0))
-    return replace(base, name=f"{name}-narrow", published=name)
+    return replace(base, name=f"{name}-narrow")
 
 
 def _levy(d: int) -> Problem:
     moved = shift(functions.levy(d), name=f"levy{d}-shifted")
     return replace(embed(moved, 100, name=f"levy{d}-100"), paper_dim=None)
-
-
-def _unpublished(base: Problem, sd: float) -> Problem:
-    return replace(noisy(base, sd), published=None)
 
 
 def lazy(module: str, attribute: str) -> Callable[[], Problem]:
@@ -87,11 +81,11 @@ PROBLEMS: dict[str, Callable[[], Problem]] = {
     "mixed-70": functions.mixed,
     # noise of 5 % of the range of Hartmann6 (0 to -3.32) and of Gramacy's objective (0 to 2); Branin's wells are flat
     # against its range of 308, so there the noise is 1, a few times the optimum
-    "hartmann6-100-noisy": lambda: _unpublished(_hartmann(100), 0.166),
-    "hartmann6-100-noisy10": lambda: replace(_unpublished(_hartmann(100), 0.332), name="hartmann6-100-noisy10"),
-    "hartmann6-1000-noisy": lambda: _unpublished(_hartmann(1000), 0.166),
-    "gramacy-100-noisy": lambda: _unpublished(_gramacy(), 0.1),
-    "branin-100-noisy": lambda: _unpublished(_branin(100), 1.0),
+    "hartmann6-100-noisy": lambda: noisy(_hartmann(100), 0.166),
+    "hartmann6-100-noisy10": lambda: replace(noisy(_hartmann(100), 0.332), name="hartmann6-100-noisy10"),
+    "hartmann6-1000-noisy": lambda: noisy(_hartmann(1000), 0.166),
+    "gramacy-100-noisy": lambda: noisy(_gramacy(), 0.1),
+    "branin-100-noisy": lambda: noisy(_branin(100), 1.0),
     # real problems: each needs an extra, named in the sentence that a missing one raises
     "hexapod-72": lazy("hexapod", "hexapod"),
     "hexapod-tripod-11": lazy("hexapod", "hexapod_tripod"),

@@ -34,7 +34,6 @@ class Problem:
     budget: int = 100
     active: int | None = None  # d of the paper: dimensions that matter
     paper_dim: int | None = None  # d_e used by the paper for ALEBO
-    published: str | None = None  # key into the published figures
     noise: Mapping[str, float] = field(default_factory=dict)  # standard deviation added by `measure`, by outcome
     axes: tuple[int, ...] = ()  # the active columns, where they are axis-aligned
     about: str = ""

@@ -127,7 +127,6 @@ def nasbench101(path: str | os.PathLike[str] | None = None) -> Problem:
         Goals([Maximize("accuracy"), AtMost("seconds", SECONDS_101)]),
         optimum=max(feasible, default=None),
         budget=50,
-        published="nas-bench-101",
         about="NAS-Bench-101 (Ying et al. 2019), encoded as in Letham et al. 2020; best test accuracy in 30 minutes.",
     )
 

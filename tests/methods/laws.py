@@ -74,7 +74,7 @@ def takes_told_points(method: Method, *, steps: int) -> None:
     assert np.abs(next_point(opt)).max() <= 1.0
 
 
-def refuses(method: Method, *, also: tuple[str, ...] = ()) -> None:
+def refuses(method: Method) -> None:
     """What the authors did not define is refused by a sentence that names methods which can, before any evaluation."""
     space = alebo.Space.from_bounds([(-1.0, 1.0)] * D)
     loss = alebo.Minimize("loss")

@@ -91,7 +91,6 @@ def test_the_laws():
     laws.obeys(METHOD, steps=10, model_from=7)
     laws.leaves_failures(METHOD, steps=8)
     laws.takes_told_points(METHOD, steps=7)
-    laws.refuses(METHOD)
     laws.is_plain_data(METHOD)
     laws.keeps_a_batch_apart(METHOD, steps=7)
 

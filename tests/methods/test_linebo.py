@@ -97,7 +97,6 @@ def test_the_laws(method):
     laws.obeys(method, steps=9, model_from=5)
     laws.leaves_failures(method, steps=5)
     laws.takes_told_points(method, steps=5)
-    laws.refuses(method)
     laws.is_plain_data(method)
 
 

@@ -62,7 +62,6 @@ def test_the_laws():
     laws.obeys(METHOD, steps=14, model_from=11)
     laws.leaves_failures(REMBO(dim=3, projections=1), steps=6)
     laws.takes_told_points(METHOD, steps=9)
-    laws.refuses(METHOD)
     laws.is_plain_data(METHOD)
     laws.keeps_a_batch_apart(METHOD, steps=9)
 

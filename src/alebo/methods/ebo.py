@@ -29,6 +29,8 @@ from .add_gp_ucb import measured
 
 Array: TypeAlias = NDArray[np.float64]
 
+_LETTERS = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ-_"  # six bits each
+
 
 @dataclass(frozen=True)
 class EBO(Method):
@@ -262,24 +264,22 @@ def _wide(A: Array, B: Array, D: int) -> Array:
 
 def write_groups(groups: Groups, D: int) -> str:
     """Groups as a short text for a trial's note: every coordinate's group, two letters each."""
-    letters = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ-_"
     where = [0] * D
     for g, members in enumerate(groups):
         for j in members:
             where[j] = g
     wide = 2 if len(groups) <= 64**2 else 4
-    return f"{wide}:" + "".join("".join(letters[(g >> (6 * k)) & 63] for k in reversed(range(wide))) for g in where)
+    return f"{wide}:" + "".join("".join(_LETTERS[(g >> (6 * k)) & 63] for k in reversed(range(wide))) for g in where)
 
 
 def read_groups(text: str) -> Groups:
     """The groups that `write_groups` wrote."""
-    letters = {c: i for i, c in enumerate("0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ-_")}
     head, _, body = text.partition(":")
     wide = int(head)
     groups: dict[int, list[int]] = {}
     for j in range(len(body) // wide):
         g = 0
         for c in body[wide * j : wide * (j + 1)]:
-            g = 64 * g + letters[c]
+            g = 64 * g + _LETTERS.index(c)
         groups.setdefault(g, []).append(j)
     return [groups[g] for g in sorted(groups)]

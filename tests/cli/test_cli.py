@@ -108,10 +108,10 @@ def test_the_methods_and_one_in_full(alebo: Any) -> None:
     assert max(map(len, every.splitlines()[: len(METHODS) + 1])) <= 80  # fits a terminal
     one = alebo("methods", "turbo").out
     assert "Refuses: outcome constraints" in one
-    assert "\n  regions = 1\n" in one
+    assert "\n  regions = 1 " in one
     assert "Eriksson et al. 2019" in one
     (told,) = alebo("methods", "turbo", "--json").json
-    assert told["settings"]["regions"] == 1
+    assert told["settings"]["regions"]["default"] == 1
     assert told["supports"]["categories"] is False
     wrong = alebo("methods", "trubo")
     assert wrong.code == 2

@@ -28,7 +28,7 @@ def _described(method: Any) -> dict[str, Any]:
         "title": method.title,
         "citation": method.citation,
         "supports": dataclasses.asdict(method.supports),
-        "settings": method.settings(),
+        "settings": {key: value._asdict() for key, value in method.settings().items()},
     }
 
 
@@ -59,7 +59,7 @@ def _print_one(method: Any) -> None:
         words = [w for a, w in ABILITIES.items() if getattr(method.supports, a) is able]
         if words:
             say(show, f"{title}: {', '.join(words)}.")
-    say(show, "\nSettings and their defaults:" if method.settings() else "\nIt has no settings.")
-    for key, value in method.settings().items():
-        say(show, f"  {key} = {value!r}")
+    say(show, "\nSettings and their defaults:")
+    for key, (default, meaning) in method.settings().items():
+        say(show, f"  {key} = {default!r}".ljust(26) + meaning)
     say(show, f'\nIn a study.toml: method = "{method.name}", or a [method] table with name and settings.')

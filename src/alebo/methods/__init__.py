@@ -8,8 +8,10 @@ from typing import Any
 
 from .._errors import InputError
 from ._method import Method as Method
+from ._method import Setting as Setting
 from ._method import Suggestion as Suggestion
 from ._method import Supports as Supports
+from ._method import setting as setting
 from .add_gp_ucb import AddGPUCB as AddGPUCB
 from .alebo import ALEBO as ALEBO
 from .baxus import BAxUS as BAxUS

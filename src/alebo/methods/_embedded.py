@@ -17,7 +17,7 @@ from ..goals import Goals
 from ..history import State, Trial
 from ..space import Space
 from ._gp import OutcomeModel, fit_outcomes, maximise_in_box
-from ._method import Method
+from ._method import Method, setting
 
 Array: TypeAlias = NDArray[np.float64]
 Features: TypeAlias = Callable[[Tensor], Tensor]  # m x d_e -> m x f, about [-1, 1]
@@ -29,8 +29,8 @@ DEFAULT_DIM = 10  # where the user says nothing about the size of the embedding
 class Embedded(Method):
     """A method that searches an embedding of `dim` coordinates, of which every setting is a count."""
 
-    dim: int | None = None  # d_e
-    initial: int = 10  # random points first
+    dim: int | None = setting(None, "of the embedding, d_e; None: 10")
+    initial: int = setting(10, "random points first")
 
     def __post_init__(self) -> None:
         self._counts(**{setting.name: 1 for setting in fields(self)})

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from typing import Any, ClassVar, NoReturn
+from typing import Any, ClassVar, NamedTuple, NoReturn, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,8 @@ from .._errors import InputError
 from ..goals import Goals, Outcome
 from ..history import History
 from ..space import Categorical, Int, Space
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,6 +49,18 @@ ABILITIES = {  # the fields of Supports in words
     "linear": "linear constraints on the parameters",
     "cost": "an evaluation cost",
 }
+
+
+class Setting(NamedTuple):
+    """A setting's default and meaning."""
+
+    default: Any
+    meaning: str
+
+
+def setting(default: T, meaning: str) -> T:
+    """A dataclass field for a method's setting, with its meaning in a few words for `Method.settings`."""
+    return field(default=default, metadata={"meaning": meaning})
 
 
 class Method(ABC):
@@ -87,9 +101,10 @@ class Method(ABC):
         return ""
 
     @classmethod
-    def settings(cls) -> dict[str, Any]:
-        """The settings by name, each with its default."""
-        return {f.name: f.default for f in fields(cls) if f.init}  # type: ignore[arg-type]
+    def settings(cls) -> dict[str, Setting]:
+        """The settings by name."""
+        listed = fields(cls)  # type: ignore[arg-type]
+        return {f.name: Setting(f.default, f.metadata.get("meaning", "")) for f in listed if f.init}
 
     def _counts(self, **least: int) -> None:
         """Raise a sentence unless each named setting is None or a whole number of at least what stands here."""

@@ -11,6 +11,7 @@ from ..space import Space
 from ._method import Method
 
 Infeasible: TypeAlias = Literal["refuse", "worst"]
+INFEASIBLE = "'refuse' problems with outcome constraints, or count an infeasible point as the 'worst' objective seen"
 
 
 class Penalised(Method):

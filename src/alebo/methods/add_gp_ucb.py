@@ -17,7 +17,7 @@ from ..history import History
 from ..space import Space
 from ._additive import LENGTHSCALES, Groups, fit_additive, minimise_bounds, random_groups
 from ._embedded import is_repeated
-from ._method import Method, Suggestion, Supports
+from ._method import Method, Suggestion, Supports, setting
 
 Array: TypeAlias = NDArray[np.float64]
 
@@ -30,10 +30,10 @@ class AddGPUCB(Method):
     evaluations, as Kandasamy et al. do. Ours also learns a variance for each group.
     """
 
-    group_size: int = 4  # at most
-    decompositions: int = 8  # drawn at each comparison, beside the one in use
-    cycle: int = 10  # evaluations between comparisons
-    initial: int = 10  # random points first
+    group_size: int = setting(4, "parameters in a group, at most")
+    decompositions: int = setting(8, "drawn at each comparison, beside the one in use")
+    cycle: int = setting(10, "evaluations between comparisons")
+    initial: int = setting(10, "random points first")
 
     name: ClassVar[str] = "add-gp-ucb"
     title: ClassVar[str] = "Add-GP-UCB"

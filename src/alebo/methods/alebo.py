@@ -31,7 +31,7 @@ from ..models import MahalanobisGP, fit_gp, sample_gp
 from ..models.fit import PAPER, Prior
 from ..models.laplace import default_inflation
 from ..space import Space
-from ._method import Method, Suggestion, Supports
+from ._method import Method, Suggestion, Supports, setting
 from ._surrogate import Surrogate, fit_surrogate
 
 Array: TypeAlias = NDArray[np.float64]
@@ -47,27 +47,37 @@ KINDS = {"hypersphere": geometry.hypersphere, "gaussian": geometry.gaussian, "he
 class ALEBO(Method):
     """A Mahalanobis GP in a random linear embedding, log-EI inside its polytope; `dim=None` lets the embedding grow."""
 
-    dim: int | None = None
-    initial: int | None = None  # points before the first model; None: 10 when fixed, fewer when growing
-    kind: str = "hypersphere"
-    centre: bool = True  # whether the middle of the space is the first point
-    samples: int = 12  # metrics drawn from their posterior
-    metric: str = "sampled"  # by Markov chains, or "laplace": fitted, and drawn from an approximation around the mode
-    infer_noise: bool = True
-    ridge: float = 0.5  # laplace: precision of the prior on the metric's factor,
-    inflation: float | None = None  # of the covariance; None: by how many data there are, -1: n as in the paper,
-    warm: bool = True  # whether a fit starts where the last one ended,
-    cold: int = 3  # other starts,
-    iterations: int = 100  # of a fit from each
-    start: int | None = None  # growing: first dimension; None: by the budget,
-    step: int = 2  # directions added at a time,
-    most: int = 20  # largest dimension,
-    threshold: float = -7.0  # log-EI, in standard deviations of the outcomes, below which the subspace is exhausted,
-    patience: int = 5  # evaluations between two growths, and without improvement before the threshold is relaxed
-    pace: float = 0.2  # over this share of the budget
-    settle: float = 0.2  # the last share of the budget: no more growth, and proposals where the model's mean is best
-    acquisition: Callable[[Surrogate, Tensor | None], Acquisition] | None = (
-        None  # your own: see docs/own_acquisition.md
+    dim: int | None = setting(None, "of the embedding; None: it starts small and grows")
+    initial: int | None = setting(None, "points before the first model; None: 10 when fixed, fewer when growing")
+    kind: str = setting("hypersphere", "of the embedding: hypersphere, gaussian or hesbo")
+    centre: bool = setting(True, "whether the middle of the space is the first point")
+    samples: int = setting(12, "metrics drawn from their posterior")
+    metric: str = setting(
+        "sampled", '"sampled" by Markov chains, or "laplace": fitted, and drawn from an approximation around the mode'
+    )
+    infer_noise: bool = setting(True, "whether noise is learned where no standard errors are told")
+    ridge: float = setting(0.5, "laplace: precision of the prior on the metric's factor")
+    inflation: float | None = setting(
+        None, "laplace: of the covariance; None: by how many data there are, -1: n as in the paper"
+    )
+    warm: bool = setting(True, "whether chains and fits start where the last ones ended")
+    cold: int = setting(3, "laplace: other starts of a fit")
+    iterations: int = setting(100, "laplace: of a fit from each start")
+    start: int | None = setting(None, "growing: first dimension; None: by the budget")
+    step: int = setting(2, "growing: directions added at a time")
+    most: int = setting(20, "growing: largest dimension")
+    threshold: float = setting(
+        -7.0, "growing: log-EI, in standard deviations of the outcomes, below which the subspace is exhausted"
+    )
+    patience: int = setting(
+        5, "growing: evaluations between two growths, and without improvement before the threshold is relaxed"
+    )
+    pace: float = setting(0.2, "growing: the share of the budget over which the threshold is relaxed")
+    settle: float = setting(
+        0.2, "the last share of the budget: no more growth, and proposals where the model's mean is best"
+    )
+    acquisition: Callable[[Surrogate, Tensor | None], Acquisition] | None = setting(
+        None, "your own: see docs/own_acquisition.md"
     )
 
     name: ClassVar[str] = "alebo"

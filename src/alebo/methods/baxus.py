@@ -20,8 +20,8 @@ from .._seeds import derive, generator
 from ..goals import Goals
 from ..history import History, State, Trial
 from ..space import Space
-from ._method import Suggestion, Supports
-from ._penalised import Infeasible, Penalised, told
+from ._method import Suggestion, Supports, setting
+from ._penalised import INFEASIBLE, Infeasible, Penalised, told
 from .turbo import (
     LENGTH,
     SHORTEST,
@@ -75,17 +75,15 @@ class Bins:
 
 @dataclass(frozen=True)
 class BAxUS(Penalised):
-    """Thompson sampling in one trust region of an embedding that starts tiny and reaches all D dimensions near `reach`.
+    """Thompson sampling in one trust region of an embedding that starts tiny and reaches all D dimensions near `reach`."""
 
-    Each split makes `splits + 1` coordinates of one. `reach` is the number of evaluations after which the full space should
-    be open (None: the study's budget, or else ten a dimension). `infeasible` as for TuRBO.
-    """
-
-    splits: int = 3
-    initial: int = 10
-    reach: int | None = None
-    candidates: int | None = None
-    infeasible: Infeasible = "refuse"
+    splits: int = setting(3, "of a coordinate when the region collapses: it becomes splits + 1")
+    initial: int = setting(10, "points that start each life")
+    reach: int | None = setting(
+        None, "evaluations after which the full space is open; None: the budget, or else ten a dimension"
+    )
+    candidates: int | None = setting(None, "of the Thompson sampling; None: 100 a target dimension, at most 2000")
+    infeasible: Infeasible = setting("refuse", INFEASIBLE)
 
     name: ClassVar[str] = "baxus"
     title: ClassVar[str] = "BAxUS"

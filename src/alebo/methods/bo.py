@@ -15,7 +15,7 @@ from .._seeds import derive, generator
 from ..goals import AtMost, Goals, Outcome
 from ..history import History, Trial
 from ..space import Space
-from ._method import Method, Suggestion, Supports
+from ._method import Method, Suggestion, Supports, setting
 from .turbo import candidates, initial_points, qmc_points
 
 if TYPE_CHECKING:
@@ -136,7 +136,7 @@ class FullSpace(Method):
 class BO(FullSpace):
     """A Gaussian process over all parameters with lengthscale priors that scale with the dimension, and log-EI."""
 
-    initial: int | None = None
+    initial: int | None = setting(None, "quasi-random points first; None: twice the dimension, at most 20")
 
     name: ClassVar[str] = "bo"
     title: ClassVar[str] = "Plain BO"

@@ -15,25 +15,25 @@ from .._seeds import derive, generator
 from ..goals import Goals
 from ..history import History, State
 from ..space import Space
-from ._method import Suggestion, Supports
-from ._penalised import Infeasible, Penalised, told
+from ._method import Suggestion, Supports, setting
+from ._penalised import INFEASIBLE, Infeasible, Penalised, told
 
 Array: TypeAlias = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
 class CMAES(Penalised):
-    """`cma` from the centre of the cube with step size `sigma` (half a side is 1), in generations of `population`.
+    """The `cma` library's evolution strategy, from the centre of the cube.
 
     A trial's note says which generation and member it is, so the library's state is rebuilt by telling it the same
     generations again. Points asked for beyond a generation that is still being evaluated are drawn from the same
     distribution and do not take part in its ranking: with batches, set `population` to a multiple of the batch.
-    A failed member ranks last. `infeasible="worst"` ranks infeasible points as the worst objective seen.
+    A failed member ranks last.
     """
 
-    sigma: float = 0.5
-    population: int | None = None
-    infeasible: Infeasible = "refuse"
+    sigma: float = setting(0.5, "first step size; half a side of the cube is 1")
+    population: int | None = setting(None, "of a generation; None: by the dimension, as the library has it")
+    infeasible: Infeasible = setting("refuse", INFEASIBLE)
 
     name: ClassVar[str] = "cmaes"
     title: ClassVar[str] = "CMA-ES"

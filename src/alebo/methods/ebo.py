@@ -24,7 +24,7 @@ from ..space import Space
 from ._additive import AdditiveGP, Groups, fit_additive, minimise_bounds, random_groups
 from ._embedded import is_repeated
 from ._gp import safe_cholesky
-from ._method import Method, Suggestion, Supports
+from ._method import Method, Suggestion, Supports, setting
 from .add_gp_ucb import measured
 
 Array: TypeAlias = NDArray[np.float64]
@@ -36,12 +36,12 @@ _LETTERS = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ-_"  #
 class EBO(Method):
     """An ensemble of partitions, each leaf searched on its own with its own groups; the batch comes from all of them."""
 
-    partitions: int = 2  # Mondrian trees at every step
-    leaves: int = 4  # at most, in a partition
-    min_leaf: int = 40  # evaluations in a leaf, at least
-    group_size: int = 3  # parameters in a group, at most
-    moves: int = 40  # Gibbs moves in a leaf at every step
-    initial: int = 10  # random points first
+    partitions: int = setting(2, "Mondrian trees at every step")
+    leaves: int = setting(4, "of a partition, at most")
+    min_leaf: int = setting(40, "evaluations in a leaf, at least")
+    group_size: int = setting(3, "parameters in a group, at most")
+    moves: int = setting(40, "Gibbs moves in a leaf at every step")
+    initial: int = setting(10, "random points first")
 
     name: ClassVar[str] = "ebo"
     title: ClassVar[str] = "EBO"

@@ -16,7 +16,7 @@ from ..goals import Goals
 from ..history import History, Trial
 from ..space import Space
 from ._gp import GP, fit_ard_gp, kernel_of, squared_distances
-from ._method import Method, Suggestion, Supports
+from ._method import Method, Suggestion, Supports, setting
 
 Array: TypeAlias = NDArray[np.float64]
 
@@ -35,8 +35,8 @@ class LineBO(Method):
     direction u is read back from the history, and resuming needs nothing else.
     """
 
-    per_line: int = 5  # evaluations on a line before the next one
-    width: float = 2.0  # of the confidence bound, in standard deviations
+    per_line: int = setting(5, "evaluations on a line before the next one")
+    width: float = setting(2.0, "of the confidence bound, in standard deviations")
 
     citation: ClassVar[str] = _CITATION
     supports: ClassVar[Supports] = Supports(batches=False, integers=False, categories=False)

@@ -23,7 +23,7 @@ from ._embedded import (
     is_repeated,
     maximise_embedded,
 )
-from ._method import Suggestion, Supports
+from ._method import Suggestion, Supports, setting
 
 Array: TypeAlias = NDArray[np.float64]
 
@@ -36,8 +36,8 @@ class REMBO(Embedded):
     REMBO-phi and REMBO-gamma repair and what ALEBO avoids by searching the unclipped polytope only.
     """
 
-    initial: int = 2  # random points for each projection (paper, Sec. S8)
-    projections: int = 4  # k
+    initial: int = setting(2, "random points for each projection (paper, Sec. S8)")
+    projections: int = setting(4, "matrices in rotation, k")
 
     name: ClassVar[str] = "rembo"
     title: ClassVar[str] = "REMBO"

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from .._errors import MissingPartError
 from ..goals import Goals
 from ..history import Trial
-from ._method import Supports
+from ._method import Supports, setting
 from .bo import FullSpace, outcome_model
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ SHRINKAGES = (1.0, 0.1, 0.01, 0.001)  # of the inverse squared lengthscales: the
 class SAASMAP(FullSpace):
     """The sparse prior at its most probable lengthscales: the fast variant, for which the shrinkage is cross-validated."""
 
-    initial: int | None = None
+    initial: int | None = setting(None, "quasi-random points first; None: twice the dimension, at most 20")
 
     name: ClassVar[str] = "saas-map"
     title: ClassVar[str] = "SAAS-MAP"
@@ -51,15 +51,15 @@ class SAASMAP(FullSpace):
 
 @dataclass(frozen=True)
 class SAASBO(FullSpace):
-    """The sparse prior, averaged over `samples` of the posterior drawn by NUTS after `warmup` steps, every `thinning`-th kept.
+    """The sparse prior, averaged over samples of its posterior drawn by NUTS.
 
     Needs the extra `saas` (NumPyro); takes minutes an iteration where SAASMAP takes a second.
     """
 
-    initial: int | None = None
-    warmup: int = 256
-    samples: int = 128
-    thinning: int = 16
+    initial: int | None = setting(None, "quasi-random points first; None: twice the dimension, at most 20")
+    warmup: int = setting(256, "steps of NUTS before any sample")
+    samples: int = setting(128, "of the posterior drawn by NUTS")
+    thinning: int = setting(16, "every so many samples one is kept")
 
     name: ClassVar[str] = "saasbo"
     title: ClassVar[str] = "SAASBO"

@@ -20,8 +20,8 @@ from .._seeds import derive
 from ..goals import Goals
 from ..history import History, State
 from ..space import Categorical, Float, Int, Space
-from ._method import Suggestion, Supports
-from ._penalised import Infeasible, Penalised, told
+from ._method import Suggestion, Supports, setting
+from ._penalised import INFEASIBLE, Infeasible, Penalised, told
 from .turbo import initial_points
 
 Array: TypeAlias = NDArray[np.float64]
@@ -29,20 +29,19 @@ Array: TypeAlias = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class SMAC(Penalised):
-    """A forest of `trees` trained on all that was told; its expected improvement is sought by local and random search.
+    """A random forest trained on all that was told; its expected improvement is sought by local and random search.
 
-    `initial` quasi-random points come first (None: ten a parameter, at most a quarter of the budget, as in the library).
-    `challengers` random points compete with `searches` local searches, which leave a plateau after `plateau` rounds, all
-    as in the library: searching less is faster and finds less. A failed evaluation is told as crashed;
-    `infeasible="worst"` counts infeasible points as the worst objective seen.
+    The settings are the library's own: searching less is faster and finds less. A failed evaluation is told as crashed.
     """
 
-    trees: int = 10
-    challengers: int = 10000
-    searches: int = 10
-    plateau: int = 10
-    initial: int | None = None
-    infeasible: Infeasible = "refuse"
+    trees: int = setting(10, "of the forest")
+    challengers: int = setting(10000, "random points that compete with the local searches")
+    searches: int = setting(10, "local searches from random points, and as many from the best told")
+    plateau: int = setting(10, "rounds after which a local search leaves a plateau")
+    initial: int | None = setting(
+        None, "quasi-random points first; None: ten a parameter, at most a quarter of the budget, as in the library"
+    )
+    infeasible: Infeasible = setting("refuse", INFEASIBLE)
 
     name: ClassVar[str] = "smac"
     title: ClassVar[str] = "SMAC"

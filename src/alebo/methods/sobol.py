@@ -13,14 +13,14 @@ from .._seeds import generator
 from ..goals import Goals
 from ..history import History
 from ..space import Space
-from ._method import Method, Suggestion, Supports
+from ._method import Method, Suggestion, Supports, setting
 
 
 @dataclass(frozen=True)
 class Sobol(Method):
-    """A scrambled Sobol sequence over the cube, one seed one sequence; `centre` puts the middle of the space first."""
+    """A scrambled Sobol sequence over the cube, one seed one sequence."""
 
-    centre: bool = False
+    centre: bool = setting(False, "whether the middle of the space is the first point")
 
     name: ClassVar[str] = "sobol"
     title: ClassVar[str] = "Sobol"

@@ -19,8 +19,8 @@ from .._seeds import derive, generator
 from ..goals import Goals
 from ..history import History, State, Trial
 from ..space import Space
-from ._method import Suggestion, Supports
-from ._penalised import Infeasible, Penalised, told
+from ._method import Suggestion, Supports, setting
+from ._penalised import INFEASIBLE, Infeasible, Penalised, told
 
 if TYPE_CHECKING:
     from ._gp import GP
@@ -69,17 +69,14 @@ class Region:
 
 @dataclass(frozen=True)
 class TuRBO(Penalised):
-    """Thompson sampling in `regions` trust regions: one is TuRBO-1, m compete for every evaluation (TuRBO-m).
+    """Thompson sampling in one trust region of the whole space, or in several that compete for every evaluation."""
 
-    `initial` points start each life of a region (None: twice the dimension, at most 20). `infeasible="worst"` lets it run
-    on problems with outcome constraints, which its authors do not define: an infeasible point then counts as the worst
-    objective seen.
-    """
-
-    regions: int = 1
-    initial: int | None = None
-    candidates: int | None = None
-    infeasible: Infeasible = "refuse"
+    regions: int = setting(1, "that compete for every evaluation: 1 is TuRBO-1, m is TuRBO-m")
+    initial: int | None = setting(
+        None, "points that start each life of a region; None: twice the dimension, at most 20"
+    )
+    candidates: int | None = setting(None, "of the Thompson sampling; None: 100 a dimension, at most 2000")
+    infeasible: Infeasible = setting("refuse", INFEASIBLE)
 
     name: ClassVar[str] = "turbo"
     title: ClassVar[str] = "TuRBO"

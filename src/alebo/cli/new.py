@@ -175,7 +175,7 @@ storage = {_quoted(name + ".journal")}   # every step is written here; or postgr
 # memory = "4 GB"
 
 [method]
-name = {_quoted(method or "alebo")}         # alebo bench --help lists the others
+name = {_quoted(method or "alebo")}         # the others, and settings that may follow here: alebo methods
 """
 
 

@@ -34,16 +34,20 @@ def test_log_ei_is_botorchs():
     assert torch.allclose(LogEI(model)(X), theirs, atol=1e-6)
 
 
+@pytest.mark.parametrize("variance", [0.01, None])
 @pytest.mark.parametrize("seed", range(3))
-def test_the_gradient_in_closed_form_is_that_of_automatic_differentiation(seed):
-    embedding, Y, _, model = world(seed=seed)
+def test_the_gradient_in_closed_form_is_that_of_automatic_differentiation(seed, variance):
+    embedding, Y, values, _ = world(seed=seed)
     W = torch.from_numpy(np.vstack([embedding.domain.sample(40, 9), Y[:3] * 0.999]))
-    X = embedding.up(Y)
-    limits = [
-        fit_gp(torch.from_numpy(Y), torch.from_numpy(X[:, 3] + at), samples=7, seed=1, inflation=5.0)
-        for at in (0.3, 0.0)
-    ]
-    nowhere = fit_gp(torch.from_numpy(Y), torch.from_numpy(X[:, 3] + 9.0), samples=6, seed=1, inflation=5.0)
+    known = None if variance is None else torch.full((len(Y),), variance, dtype=torch.double)
+
+    def fitted(outcomes, samples):
+        told = torch.from_numpy(outcomes)
+        return fit_gp(torch.from_numpy(Y), told, samples=samples, seed=seed, inflation=5.0, variances=known)
+
+    slope = embedding.up(Y)[:, 3]
+    model = fitted(values, 6)
+    limits, nowhere = [fitted(slope + 0.3, 7), fitted(slope, 7)], fitted(slope + 9.0, 6)
     pending = torch.from_numpy(embedding.domain.sample(2, 8))
     for acquisition in (
         LogEI(model),
@@ -56,7 +60,10 @@ def test_the_gradient_in_closed_form_is_that_of_automatic_differentiation(seed):
         at = W.clone().requires_grad_(True)
         theirs = acquisition(at.unsqueeze(-2))
         (automatic,) = torch.autograd.grad(theirs.sum(), at)
-        assert torch.allclose(value, theirs.detach(), rtol=1e-8, atol=1e-8)
+        # Without noise, or given noiseless draws, the covariance is nearly singular, and two orders of summation differ by its
+        # condition, some 1e8, times the rounding of a double: more on one processor than on another.
+        exact = variance is not None and isinstance(acquisition, LogEI)
+        assert torch.allclose(value, theirs.detach(), rtol=1e-11 if exact else 1e-5, atol=1e-8)
         assert torch.allclose(gradient, automatic, rtol=1e-5, atol=1e-6 * float(automatic.abs().max()))
 
 

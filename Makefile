@@ -69,7 +69,7 @@ docs: $(READY)
 	@echo "Open build/site/index.html"
 
 picture: $(READY)
-	$(BIN)/python scripts/readme_picture.py
+	$(BIN)/python -m alebo.bench.readme_picture
 
 # After new packages were tried in .venv: write down exactly what was tested.
 constraints:

@@ -1,10 +1,11 @@
-"""Labels, one run, sweeps: skipped if present, failures kept, wrong input refused in a sentence."""
+"""Labels, one run, sweeps: skipped if present, failures kept, wrong input refused with a message."""
 
 from __future__ import annotations
 
 import json
 import os
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -34,7 +35,7 @@ def test_a_method_is_written_as_name_settings_and_label() -> None:
         ("sobl", "Did you mean 'sobol'"),
         ("alebo-papr", "Did you mean 'alebo-paper'"),
         ("sobol(centre)", "setting=value"),
-        ("a/b=sobol", "names a folder"),
+        ("a/b=sobol", "names a file"),
         ("sobol,sobol", "different labels"),
         ("", "one method or more"),
         ("sobol(", "is written"),
@@ -108,19 +109,26 @@ def test_a_crashing_evaluation_costs_one_and_a_crashing_method_is_a_recorded_fai
     assert "speed" in failed["error"]
 
 
-def test_a_sweep_writes_one_file_a_run_and_continues(tmp_path: Path) -> None:
+def stored(path: Path) -> dict[int, dict[str, Any]]:
+    """The lines of a file of runs, by seed."""
+    return {r["seed"]: r for r in map(json.loads, path.read_text().splitlines())}
+
+
+def test_a_sweep_appends_a_line_a_run_and_continues(tmp_path: Path) -> None:
     call = ["run", "--problem", "branin-100,gramacy-100", "--method", "sobol", "--seeds", "0-1", "--budget", "4"]
     first = CliRunner().invoke(app, [*call, "--out", str(tmp_path), "--jobs", "2"])
     assert first.exit_code == 0, first.output
     assert "4 runs made, 0 of them failed, 0 were there" in first.output
     files = sorted(str(p.relative_to(tmp_path)) for p in tmp_path.rglob("*") if p.is_file())
-    assert files == [f"{p}/sobol/{s}.json" for p in ("branin-100", "gramacy-100") for s in (0, 1)]
-    stamp = (tmp_path / files[0]).stat().st_mtime_ns
-    (tmp_path / files[1]).unlink()
+    assert files == ["branin-100/sobol.jsonl", "gramacy-100/sobol.jsonl"]
+    whole = (tmp_path / files[0]).read_bytes()
+    kept = stored(tmp_path / files[1])[1]
+    (tmp_path / files[1]).write_text(json.dumps(kept) + "\n")
     again = CliRunner().invoke(app, [*call, "--out", str(tmp_path)])
     assert "1 runs made, 0 of them failed, 3 were there" in again.output
-    assert (tmp_path / files[0]).stat().st_mtime_ns == stamp
-    assert json.loads((tmp_path / files[0]).read_text())["environment"]["threads"] == "1"
+    assert (tmp_path / files[0]).read_bytes() == whole
+    assert stored(tmp_path / files[1])[1] == kept
+    assert stored(tmp_path / files[1])[0]["environment"]["threads"] == "1"
 
 
 def test_a_dying_worker_is_a_recorded_failure_and_the_sweep_goes_on(
@@ -141,9 +149,9 @@ def test_a_dying_worker_is_a_recorded_failure_and_the_sweep_goes_on(
     result = CliRunner().invoke(app, call)
     assert result.exit_code == 1
     assert "2 runs made, 1 of them failed" in result.output
-    states = [json.loads((tmp_path / f"out/deadly/sobol/{s}.json").read_text())["state"] for s in (0, 1)]
-    assert states == ["failed", "complete"]
-    assert "died with code 7" in json.loads((tmp_path / "out/deadly/sobol/0.json").read_text())["error"]
+    lines = stored(tmp_path / "out/deadly/sobol.jsonl")
+    assert [lines[s]["state"] for s in (0, 1)] == ["failed", "complete"]
+    assert "died with code 7" in lines[0]["error"]
     assert "0 runs made, 0 of them failed, 2 were there" in CliRunner().invoke(app, call).output
     retried = CliRunner().invoke(app, [*call, "--retry-failed"])
     assert "1 runs made, 0 of them failed, 1 were there" in retried.output

@@ -44,7 +44,7 @@ def test_the_documented_comparison_runs(files: dict[str, str]) -> None:
     results = load("mine")
     assert sorted({r.label for r in results.complete}) == ["near", "sobol"]
     assert len(results.complete) == 4
-    record = json.loads(Path("mine/sphere-60/near/0.json").read_text())
+    record = json.loads(Path("mine/sphere-60/near.jsonl").read_text().splitlines()[0])
     assert record["method"] == {"name": "nearby", "step": 0.1}
     table = CliRunner().invoke(app, ["table", "mine", "--against", "sobol"])
     assert table.exit_code == 0, table.output

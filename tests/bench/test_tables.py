@@ -14,7 +14,7 @@ import pytest
 from typer.testing import CliRunner
 
 import alebo
-from alebo.bench import problem, replication, tables
+from alebo.bench import problem, replication, store, tables
 from alebo.bench.cli import app
 from alebo.bench.published import is_study, row
 from alebo.bench.results import Results, Run, load
@@ -144,9 +144,7 @@ def folder(tmp_path: Path) -> Path:
     for label in ("sobol", "other"):
         for seed in range(3):
             run = made(label, seed, [3.0, 1.0 + seed])
-            target = tmp_path / "branin-100" / label / f"{seed}.json"
-            target.parent.mkdir(parents=True, exist_ok=True)
-            target.write_text(json.dumps(run.record))
+            store.append(store.path_of(tmp_path, "branin-100", label), run.record)
     return tmp_path
 
 
@@ -171,26 +169,29 @@ def test_three_formats(folder: Path) -> None:
 
 def test_foreign_files_are_named_skipped_and_counted(folder: Path) -> None:
     (folder / "notes.txt").write_text("hello")
-    (folder / "branin-100" / "sobol" / "9.json").write_text("{broken")
-    (folder / "branin-100" / "sobol" / "8.json").write_text('{"a": 1}')
-    (folder / "branin-100" / "sobol" / "7.json").write_bytes(b"\xff\xfe\x00")
-    old = dict(TEMPLATE, format=0)
-    (folder / "old.json").write_text(json.dumps(old))
+    (folder / "branin-100" / "broken.jsonl").write_text("{broken\n")
+    (folder / "branin-100" / "other-kind.jsonl").write_text('{"a": 1}\n{"a": 2}\n')
+    (folder / "branin-100" / "binary.jsonl").write_bytes(b"\xff\xfe\x00")
     short = {k: v for k, v in TEMPLATE.items() if k != "outcomes"}
-    (folder / "short.json").write_text(json.dumps(short))
+    with (folder / "branin-100" / "sobol.jsonl").open("a") as file:
+        file.write(json.dumps(dict(TEMPLATE, format=0)) + "\n" + json.dumps(short) + "\n")
     results = load(folder)
     assert len(results.runs) == 6
     assert len(results.foreign) == 6
+    assert [reason for path, reason in results.foreign if path.stem == "sobol"] == [
+        "line 4 format 0, and this alebo reads 1",
+        "line 5 damaged: outcomes missing",
+    ]
     text = invoke(str(folder), "--format", "markdown")
-    assert "Skipped 6 files that are not runs" in text
+    assert "Skipped 6 files or lines that are not runs" in text
     assert "| sobol | 3 |" in text
 
 
 def test_failures_are_shown(folder: Path) -> None:
     failed = dict(TEMPLATE, state="failed", error="it broke", label="sobol", seed=5)
-    (folder / "branin-100" / "sobol" / "5.json").write_text(json.dumps(failed))
+    store.append(folder / "branin-100" / "sobol.jsonl", failed)
     lost = dict(TEMPLATE, state="failed", error="never ran", label="lost", seed=5)
-    (folder / "branin-100" / "lost.json").write_text(json.dumps(lost))
+    store.append(folder / "branin-100" / "lost.jsonl", lost)
     text = invoke(str(folder), "--format", "markdown")
     assert "3 (1 failed)" in text
     assert "| lost | 0 (1 failed) |" in text
@@ -198,16 +199,17 @@ def test_failures_are_shown(folder: Path) -> None:
 
 
 def test_mixing_is_refused_unless_asked_for(folder: Path) -> None:
-    path = folder / "branin-100" / "sobol" / "0.json"
-    record = json.loads(path.read_text())
+    path = folder / "branin-100" / "sobol.jsonl"
+    first, *others = path.read_text().splitlines()
+    record = json.loads(first)
     record["environment"]["versions"]["alebo"] = "0.0.1"
-    path.write_text(json.dumps(record))
+    path.write_text("\n".join([json.dumps(record), *others, ""]))
     with pytest.raises(alebo.InputError, match=r"made by 0\.0\.1"):
         invoke(str(folder))
     assert "| sobol | 3 |" in invoke(str(folder), "--mixed", "--format", "markdown")
     record["environment"]["versions"]["alebo"] = alebo.__version__
     record["method"] = {"name": "sobol", "centre": True}
-    path.write_text(json.dumps(record))
+    path.write_text("\n".join([json.dumps(record), *others, ""]))
     with pytest.raises(alebo.InputError, match="share settings and budget"):
         invoke(str(folder))
 

@@ -28,7 +28,9 @@ def run(
     method: Annotated[str, typer.Option(help="Methods: alebo,hesbo-2d or label=name(setting=value) or module:Class.")],
     seeds: Annotated[str, typer.Option(help="0-49, or 0,3,7.")] = "0-9",
     jobs: Annotated[int, typer.Option(help="Runs at a time, each on one thread.")] = 1,
-    out: Annotated[Path, typer.Option(help="Folder for the results, one file a run.")] = Path("results"),
+    out: Annotated[Path, typer.Option(help="Folder for the results, a file for each problem and method.")] = Path(
+        "results"
+    ),
     budget: Annotated[int | None, typer.Option(help="Evaluations a run; the problem's own where left out.")] = None,
     retry_failed: Annotated[bool, typer.Option(help="Make failed runs again.")] = False,
 ) -> None:
@@ -145,7 +147,7 @@ def _names(text: str) -> list[str]:
 
 
 def main() -> None:
-    """Run the app; a wrong input is one sentence, not a traceback."""
+    """Run the app; a wrong input is a short message, not a traceback."""
     import sys
 
     from alebo import AleboError

@@ -1,6 +1,6 @@
-"""A sweep: every (problem, method, seed) once, one small file each, in worker processes of one thread.
+"""A sweep: every (problem, method, seed) once, in worker processes of one thread.
 
-What is present is skipped, so an interrupted sweep continues; what failed is written down and shown, never dropped.
+A run that is stored already is skipped, so an interrupted sweep continues. A failed run is stored and shown, never dropped.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from typing import Any
 
 from alebo import InputError
 
+from . import store
 from ._format import FORMAT, KIND
 from .labels import Label
 from .one_run import environment
@@ -29,7 +30,7 @@ from .problems import problem
 
 @dataclass(frozen=True)
 class Task:
-    """One run to make, and the file that will hold it."""
+    """One run to make, and the file that it is appended to."""
 
     problem: str
     method: str
@@ -96,7 +97,7 @@ def plan(
                 refused.append(f"{made.name}, {label.label}: {error}")
                 continue
             for seed in seeds:
-                path = out / made.name / label.label / f"{seed}.json"
+                path = store.path_of(out, made.name, label.label)
                 tasks.append(Task(name, label.text, label.label, seed, budget or made.budget, path))
     if refused and not tasks:
         raise InputError(refused[0])
@@ -104,7 +105,7 @@ def plan(
 
 
 def check_folder(out: Path) -> None:
-    """Raise a sentence unless results can be written there."""
+    """Raise an InputError unless results can be written there."""
     try:
         out.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=out):
@@ -113,26 +114,6 @@ def check_folder(out: Path) -> None:
         raise InputError(
             f"Results need a folder that can be written to; {out} cannot: {error.strerror}. Choose another --out."
         ) from None
-
-
-def present(path: Path, *, retry_failed: bool = False) -> bool:
-    """Whether this run's file is there (and, with `retry_failed`, complete)."""
-    if not path.exists():
-        return False
-    if not retry_failed:
-        return True
-    try:
-        return bool(json.loads(path.read_text())["state"] == "complete")
-    except (OSError, ValueError, KeyError, TypeError):
-        return False
-
-
-def write(path: Path, record: dict[str, Any]) -> None:
-    """Whole or not at all, so that a killed sweep never leaves half a file."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_suffix(f".{os.getpid()}-{threading.get_ident()}.part")
-    part.write_text(json.dumps(record, separators=(",", ":")) + "\n")
-    os.replace(part, path)
 
 
 class _Worker:
@@ -187,7 +168,7 @@ def broken(task: Task, error: str) -> dict[str, Any]:
     return {
         "kind": KIND,
         "format": FORMAT,
-        "problem": task.path.parent.parent.name,
+        "problem": task.path.parent.name,
         "label": task.label,
         "method": {"name": task.method},
         "seed": task.seed,
@@ -202,7 +183,7 @@ def run(tasks: Sequence[Task], *, jobs: int = 1, retry_failed: bool = False, sho
     """Make the runs that are not there yet. Ctrl-C stops at once and loses only the runs in flight."""
     if jobs < 1:
         raise InputError(f"`jobs >= 1` must hold; got {jobs}.")
-    todo = [t for t in tasks if not present(t.path, retry_failed=retry_failed)]
+    todo = [t for t in tasks if not store.present(t.path, t.seed, retry_failed=retry_failed)]
     tally = Tally(skipped=len(tasks) - len(todo))
     waiting: queue.SimpleQueue[Task] = queue.SimpleQueue()
     for task in todo:
@@ -218,7 +199,7 @@ def run(tasks: Sequence[Task], *, jobs: int = 1, retry_failed: bool = False, sho
                     task = waiting.get_nowait()
                 except queue.Empty:
                     return
-                if present(task.path, retry_failed=retry_failed):  # another sweep made it meanwhile
+                if store.present(task.path, task.seed, retry_failed=retry_failed):  # another sweep made it meanwhile
                     with lock:
                         tally.skipped += 1
                     step(task, task.budget, None)
@@ -226,7 +207,7 @@ def run(tasks: Sequence[Task], *, jobs: int = 1, retry_failed: bool = False, sho
                 record = worker.run(task, lambda k, task=task: step(task, 1, None))
                 if stopping.is_set():
                     return
-                write(task.path, record)
+                store.append(task.path, record)
                 failed = record["state"] != "complete"
                 with lock:
                     tally.made += 1
@@ -286,11 +267,11 @@ def _progress(total: int, *, show: bool) -> Iterator[Any]:
             with lock:
                 done += advance
                 bar.update(
-                    handle, advance=advance, description=f"{task.path.parent.parent.name} {task.label} seed {task.seed}"
+                    handle, advance=advance, description=f"{task.path.parent.name} {task.label} seed {task.seed}"
                 )
                 if error is not None and show:
                     console.print(
-                        f"failed: {task.path.parent.parent.name} {task.label} seed {task.seed}: {error}",
+                        f"failed: {task.path.parent.name} {task.label} seed {task.seed}: {error}",
                         style="red",
                         markup=False,
                     )

@@ -1,7 +1,7 @@
 """How a method is written on the command line, and the settings that the paper used for each problem.
 
 `alebo` is a method with its defaults, `alebo(dim=4)` one with settings, `small=alebo(dim=4)` the same under a label
-of your own (it names the folder of results). Variants such as `alebo-paper` read the problem's dimensions themselves.
+of your own (it names the file of results). Variants such as `alebo-paper` read the problem's dimensions themselves.
 A third party's method is `module:Class`, with settings like any other.
 """
 
@@ -66,7 +66,7 @@ VARIANTS: dict[str, Callable[[Problem, dict[str, Any]], Method]] = {
 
 @dataclass(frozen=True)
 class Label:
-    """A method as written: its label (a folder's name), its name and settings; `make` builds the method."""
+    """A method as written: its label (a file's name), its name and settings; `make` builds the method."""
 
     text: str
     label: str
@@ -86,7 +86,7 @@ class Label:
         label = (match["label"] or _default_label(name, settings)).strip()
         if not _LABEL.fullmatch(label):
             raise InputError(
-                f"A label names a folder: letters, digits and . _ + - only; got {label!r} from {text!r}. "
+                f"A label names a file: letters, digits and . _ + - only; got {label!r} from {text!r}. "
                 "Write mine=name(...) with a label of your own."
             )
         return cls(text.strip(), label, name, settings)

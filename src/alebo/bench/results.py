@@ -1,4 +1,4 @@
-"""Reading runs back: every file of a folder is a run, a failure, or named as foreign; nothing disappears."""
+"""Reading runs back: every line of a folder is a run, a failure, or reported as foreign; nothing disappears."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from numpy.typing import NDArray
 from alebo import InputError
 from alebo.goals import hypervolume_trace
 
-from ._format import FORMAT, KIND
+from . import store
 
 Array: TypeAlias = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
 class Run:
-    """One finished or failed run, as its file says; traces are in the user's sign, NaN while nothing was feasible."""
+    """One finished or failed run, as stored; traces are in the user's sign, NaN while nothing was feasible."""
 
     record: dict[str, Any]
     path: Path | None = None
@@ -149,7 +149,7 @@ class Run:
 
 @dataclass(frozen=True)
 class Results:
-    """The runs of a folder, and the files in it that are none, each with the reason."""
+    """The runs of a folder, and the files (or lines) in it that are none, each with the reason."""
 
     runs: tuple[Run, ...]
     foreign: tuple[tuple[Path, str], ...] = field(default=())
@@ -200,7 +200,7 @@ class Results:
         return Results(tuple(runs), self.foreign)
 
     def check_unmixed(self) -> None:
-        """Raise a sentence where one table would compare runs of different versions, settings or budgets."""
+        """Raise an InputError where one table would compare runs of different versions, settings or budgets."""
         versions = sorted({r.version for r in self.runs})
         if len(versions) > 1:
             raise InputError(
@@ -220,7 +220,7 @@ class Results:
 
 
 def load(folder: str | Path) -> Results:
-    """Every run under the folder; files that are not runs are listed with the reason, and skipped."""
+    """Every run under the folder; files and lines that are not runs are listed with the reason, and skipped."""
     root = Path(folder)
     if not root.is_dir():
         raise InputError(
@@ -229,28 +229,8 @@ def load(folder: str | Path) -> Results:
     runs: list[Run] = []
     foreign: list[tuple[Path, str]] = []
     for path in sorted(p for p in root.rglob("*") if p.is_file()):
-        reason: str | None
-        try:
-            reason = _reason(record := json.loads(path.read_text())) if path.suffix == ".json" else "not a .json file"
-        except (OSError, ValueError) as error:
-            reason = f"cannot be read: {error}"
-        if reason is None:
-            runs.append(Run(record, path))
-        else:
-            foreign.append((path, reason))
+        records, reasons = store.read(path) if path.suffix == ".jsonl" else ([], ["not a .jsonl file"])
+        runs += [Run(record, path) for record in records]
+        foreign += [(path, reason) for reason in reasons]
     runs.sort(key=lambda r: (r.problem, r.label, r.seed))
     return Results(tuple(runs), tuple(foreign))
-
-
-def _reason(record: Any) -> str | None:
-    """Why this is not a run of ours, or None."""
-    if not isinstance(record, dict) or record.get("kind") != KIND:
-        return "not a run of alebo bench"
-    if record.get("format") != FORMAT:
-        return f"format {record.get('format')}, and this alebo reads {FORMAT}"
-    needed = ["problem", "label", "method", "seed", "budget", "state", "environment"]
-    needed += ["goals", "outcomes", "truth", "feasible", "dim", "seconds"] if record.get("state") == "complete" else []
-    missing = [key for key in needed if key not in record]
-    if missing:
-        return f"damaged: {', '.join(missing)} missing"
-    return None

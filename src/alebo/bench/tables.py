@@ -255,12 +255,12 @@ def _fitting(head: Sequence[str], rows: Sequence[Sequence[str]], width: int) -> 
 
 
 def foreign(results: Results) -> list[str]:
-    """The files that were not runs, named and counted."""
+    """The files and lines that were not runs, listed and counted."""
     if not results.foreign:
         return []
     shown = [f"{path} ({reason})" for path, reason in results.foreign[:5]]
     more = f" and {len(results.foreign) - 5} more" if len(results.foreign) > 5 else ""
-    return [f"Skipped {len(results.foreign)} files that are not runs: {'; '.join(shown)}{more}."]
+    return [f"Skipped {len(results.foreign)} files or lines that are not runs: {'; '.join(shown)}{more}."]
 
 
 def _rows(results: Results, problem: str) -> list[list[str]]:

@@ -3,8 +3,8 @@
     python -m alebo.bench.workers --url postgresql://me@host/db --seeds 0-2 --out results/workers
 
 For every seed: four worker processes on one study (each claims a trial, evaluates it, tells it, while the others do the
-same), and beside it one optimizer that asks for four trials at a time. One small file a seed; what is present is
-skipped. An evaluation takes a random 0 to `--pause` seconds, so that workers come in any order.
+same), and beside it one optimizer that asks for four trials at a time. One line a run in
+`<problem>-<budget>-<workers>.jsonl`; a run that is stored already is skipped. An evaluation takes a random 0 to `--pause` seconds, so that workers come in any order.
 """
 
 from __future__ import annotations
@@ -94,17 +94,21 @@ def main() -> None:
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     p, method = problem(asked.problem), alebo.ALEBO(dim=asked.dim)
     asked.out.mkdir(parents=True, exist_ok=True)
+    path = asked.out / f"{p.name}-{asked.budget}-{asked.workers}.jsonl"
+    stored = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
     for seed in seeds_of(asked.seeds):
         for kind in ("workers", "batches"):
-            path = asked.out / f"{p.name}-{asked.budget}-{kind}-{asked.workers}-{seed}.json"
-            if not path.exists():
+            found = [r for r in stored if (r["kind"], r["seed"]) == (kind, seed)]
+            if not found:
                 record = (
                     shared(asked.url, p, method, seed, asked.budget, asked.workers, asked.pause)
                     if kind == "workers"
                     else batches(p, method, seed, asked.budget, asked.workers)
                 )
-                path.write_text(json.dumps(record) + "\n")
-            print(kind, "seed", seed, path.read_text().strip(), flush=True)
+                found = [{"kind": kind, "seed": seed, **record}]
+                with path.open("a") as file:
+                    file.write(json.dumps(found[0]) + "\n")
+            print(json.dumps(found[0]), flush=True)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,104 @@
+"""From measured outcomes to what a model is fitted to: one rule for their scale, for outliers and for reported noise."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array: TypeAlias = NDArray[np.float64]
+
+FAR = 1e3  # quartile ranges from the median beyond which an outcome is compressed
+
+
+@dataclass(frozen=True)
+class Compression:
+    """A monotone map of outcomes that leaves ordinary values alone and brings extreme ones near.
+
+    A value `reach` or less from `centre` stays as it is; beyond, its distance grows by its logarithm, to at most twice
+    `reach`. So a single 1e300 (a penalty, a crash value) cannot hide all other differences from a model, and the order of
+    the outcomes stays.
+    """
+
+    centre: float
+    reach: float
+
+    @classmethod
+    def of(cls, values: Array) -> Compression:
+        """The map for these values; the identity where none is extreme.  n"""
+        size = float(np.abs(values).max(initial=0.0))
+        if len(values) < 3 or size == 0.0:
+            return cls(0.0, math.inf)
+        u = values / size  # in [-1, 1]: no difference overflows
+        centre, low, high = (float(q) for q in np.quantile(u, (0.5, 0.25, 0.75)))
+        off = np.abs(u - centre)
+        span = high - low if high > low else float(np.median(off[off > 0])) if (off > 0).any() else 0.0
+        if span == 0.0 or off.max() <= FAR * span:
+            return cls(0.0, math.inf)
+        return cls(centre * size, min(FAR * span, 0.5) * size)
+
+    def changes(self, values: Array) -> NDArray[np.bool_]:
+        """Which values are moved.  n -> n"""
+        if math.isinf(self.reach):
+            return np.zeros(np.shape(values), dtype=bool)
+        moved: NDArray[np.bool_] = np.abs(0.5 * values - 0.5 * self.centre) > 0.5 * self.reach
+        return moved
+
+    def __call__(self, values: Array) -> Array:
+        """... -> ..."""
+        if math.isinf(self.reach):
+            return values
+        half = 0.5 * values - 0.5 * self.centre  # halves, because a difference of two doubles can overflow
+        ratio = np.maximum(np.abs(half) / (0.5 * self.reach), 1.0)
+        x = np.log(ratio)
+        far = self.centre + np.sign(half) * self.reach * (1.0 + x / (1.0 + x))
+        return np.where(ratio > 1.0, far, values)
+
+
+@dataclass(frozen=True)
+class Standardisation:
+    """outcome = shift + scale * standardised outcome."""
+
+    shift: float
+    scale: float
+
+    @classmethod
+    def of(cls, values: Array) -> Standardisation:
+        """Mean and standard deviation; of outcomes that are all equal, their size.  n"""
+        size = float(np.abs(values).max(initial=0.0))
+        if not 1e-150 < size < 1e150:  # squares would overflow, or vanish
+            if size == 0.0:
+                return cls(0.0, 1.0)
+            inner = cls.of(values / size)
+            return cls(size * inner.shift, size * inner.scale)
+        shift = float(values.mean())
+        spread = float(values.std()) if len(values) > 1 else 0.0
+        scale = spread if spread > 1e-12 * max(abs(shift), 1e-300) else max(abs(shift), 1.0)
+        return cls(shift, scale)
+
+    def __call__(self, values: Array) -> Array:
+        """Standardised values.  n -> n"""
+        return (values - self.shift) / self.scale
+
+    def variances(self, variances: Array | None) -> Array | None:
+        """Noise variances in standardised units: divided by the square of the scale.  n -> n"""
+        if variances is None:
+            return None
+        standardised: Array = np.square(np.sqrt(variances) / self.scale).clip(max=1e12)
+        return standardised
+
+
+def reported_variances(sems: Sequence[float | None]) -> Array | None:
+    """Noise variances from reported standard errors; None where none was reported, so that the noise is inferred.
+
+    Where some are missing, the typical one (the median of those reported) stands for them.
+    """
+    known = np.array([math.nan if s is None else s for s in sems], dtype=float)
+    if not np.isfinite(known).any():
+        return None
+    filled: Array = np.where(np.isfinite(known), known, np.nanmedian(known)).clip(max=1e150)
+    return np.square(filled)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+import resource
 import subprocess
 import time
 import traceback
@@ -21,6 +22,8 @@ from alebo import AleboError, Optimizer
 from ._format import FORMAT, KIND
 from .labels import Label, describe
 from .problems import Problem
+
+MANY = 10  # constraints
 
 
 def replication(
@@ -47,7 +50,7 @@ def replication(
         "budget": budget,
         "state": "failed",
         "error": None,
-        "outcomes": {name: [] for name in problem.goals.outcomes},  # as measured; None where an evaluation failed
+        "outcomes": {name: [] for name in _stored(problem)},  # as measured; None where an evaluation failed
         "truth": {name: [] for name in problem.noise if problem.noise[name]},  # without noise, where there is noise
         "feasible": [] if problem.goals.constraints else None,  # None: every finished evaluation is
         "dim": [],  # [evaluation, dimension] whenever the method's embedding changes its size
@@ -78,7 +81,7 @@ def _step(problem: Problem, optimizer: Optimizer, record: dict[str, Any], seed: 
     clock = time.process_time()
     trial = optimizer.ask()[0]
     record["seconds"]["model"].append(_seconds(clock))
-    clock = time.process_time()
+    clock = _cpu()
     try:
         values = list(trial.params.values())
         numbers = all(isinstance(v, int | float) for v in values)
@@ -89,7 +92,7 @@ def _step(problem: Problem, optimizer: Optimizer, record: dict[str, Any], seed: 
     except Exception as error:  # a problem may crash at some points (real ones do): that costs one evaluation
         optimizer.fail(trial.number, f"{type(error).__name__}: {error}")
         truth, measured, feasible = {}, {}, False
-    record["seconds"]["evaluation"] = round(record["seconds"]["evaluation"] + _seconds(clock), 5)
+    record["seconds"]["evaluation"] = round(record["seconds"]["evaluation"] + _cpu() - clock, 5)
     for name, series in record["outcomes"].items():
         series.append(_round(measured.get(name)))
     for name, series in record["truth"].items():
@@ -124,6 +127,17 @@ def _best(problem: Problem, optimizer: Optimizer) -> dict[str, Any] | None:
         "value": None if np.isnan(value) else _round(value),
         "chosen_by": best.note.get("chosen_by"),
     }
+
+
+def _stored(problem: Problem) -> list[str]:
+    """The outcomes that a record keeps: all, but for constraints where there are many; `feasible` tells enough of them."""
+    goals = problem.goals
+    return [g.outcome for g in goals.objectives] if len(goals.constraints) > MANY else list(goals.outcomes)
+
+
+def _cpu() -> float:
+    """CPU seconds of this process and of the programs that it ran to their end."""
+    return time.process_time() + sum(resource.getrusage(resource.RUSAGE_CHILDREN)[:2])
 
 
 def _seconds(start: float) -> float:

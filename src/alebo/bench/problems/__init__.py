@@ -86,7 +86,7 @@ PROBLEMS: dict[str, Callable[[], Problem]] = {
     "hartmann6-1000-noisy": lambda: noisy(_hartmann(1000), 0.166),
     "gramacy-100-noisy": lambda: noisy(_gramacy(), 0.1),
     "branin-100-noisy": lambda: noisy(_branin(100), 1.0),
-    # real problems: each needs an extra, named in the sentence that a missing one raises
+    # real problems: each needs an extra, named in the message that a missing one raises
     "hexapod-72": lazy("hexapod", "hexapod"),
     "hexapod-tripod-11": lazy("hexapod", "hexapod_tripod"),
     "nasbench101-36": lazy("nas", "nasbench101"),
@@ -103,6 +103,8 @@ PROBLEMS: dict[str, Callable[[], Problem]] = {
     "halfcheetah-102": lazy("gym", "halfcheetah"),
     "walker-102": lazy("gym", "walker"),
     "tuning-22": lazy("tuning", "tuning"),
+    "mopta08-124": lazy("mopta", "mopta08"),
+    "mopta08-124-hard": lazy("mopta", "mopta08_hard"),
 }
 
 PAPER = ("branin-100", "gramacy-100", "hartmann6-100", "hartmann6-1000", "hartmann6-random-1000")

@@ -17,7 +17,7 @@ VALUE = st.floats(-1e15, 1e15, allow_nan=False)
 
 
 @given(VALUE, VALUE, VALUE)
-def test_inside_the_house_everything_is_minimised(a: float, b: float, c: float) -> None:
+def test_inside_everything_is_minimised(a: float, b: float, c: float) -> None:
     goals = Goals([Minimize("a"), Maximize("b"), AtMost("c", 1.0), AtLeast("b", -2.0), AtMost("a", 5.0)])
     told = goals.read({"a": a, "b": (b, 0.5), "c": c})
     assert goals.objective_values(told).tolist() == [a, -b]
@@ -137,3 +137,10 @@ def test_bad_goals(goals: Any, words: list[str]) -> None:
         Goals(goals)
     for word in words:
         assert word in str(caught.value)
+
+
+@given(st.floats(-1e6, 1e6), st.floats(-1e6, 1e6))
+def test_the_sign_of_a_constraint(value: float, bound: float) -> None:
+    for c, holds in ((AtMost("a", bound), value <= bound), (AtLeast("a", bound), value >= bound)):
+        assert (c.violation(value) <= 0.0) == holds
+        assert np.isclose(c.value(c.violation(value)), value, atol=1e-9 * (1 + abs(bound)))

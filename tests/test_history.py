@@ -9,7 +9,9 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+import alebo
 from alebo import History, Outcome, State, Trial
+from alebo.history import incumbent, incumbents
 
 FINITE = st.floats(allow_nan=False, allow_infinity=False)
 PLAIN = st.recursive(
@@ -75,3 +77,40 @@ def test_with_trial_appends_or_replaces(data: st.DataObject, n: int) -> None:
     assert all(same(a, b) for a, b in zip(before, listed, strict=True))  # the old history is as it was
     assert all(after[i] is before[i] for i in range(n) if i != new.number)
     assert after[:1] == (after[0],)
+
+
+def finished(*rows: tuple[float, float, float, float]) -> History:
+    """Trials of a Fidelity `level` and a Float `a`, with outcomes loss and g: (level, a, loss, g)."""
+    made = []
+    for i, (level, a, loss, g) in enumerate(rows):
+        outcomes = {"loss": Outcome(loss), "g": Outcome(g)}
+        made.append(Trial(i, {"level": level, "a": a}, np.zeros(2), None, outcomes, State.COMPLETE))
+    return History(tuple(made))
+
+
+SPACE = alebo.Space(
+    [alebo.Fidelity("level", 0.1, 1.0), alebo.Float("a", 0, 1)], [alebo.LinearConstraint({"a": 1.0}, 0.5)]
+)
+GOALS = alebo.Goals([alebo.Maximize("loss"), alebo.AtLeast("g", 0.0)])
+
+
+def test_the_incumbent_is_feasible_by_every_rule_and_at_the_target_fidelity() -> None:
+    history = finished(
+        (1.0, 0.2, 1.0, -1.0),  # infeasible by its outcome
+        (1.0, 0.2, 2.0, 0.0),
+        (0.1, 0.2, 9.0, 1.0),  # a cheap fidelity
+        (1.0, 0.9, 8.0, 1.0),  # breaks the linear constraint
+        (1.0, 0.3, 2.0, 1.0),  # equal: the first stays
+        (1.0, 0.3, 3.0, 1.0),
+    )
+    best = [None if b is None else b.number for _, b in incumbents(history, GOALS, SPACE)]
+    assert best == [None, 1, 1, 1, 1, 5]
+    assert incumbent(history, GOALS, SPACE) is history[5]
+
+
+def test_pending_trials_have_no_place_and_failed_ones_change_nothing() -> None:
+    history = finished((1.0, 0.2, 2.0, 0.0))
+    for i, state in enumerate((State.PENDING, State.FAILED)):
+        history = history.with_trial(Trial(1 + i, {"level": 1.0, "a": 0.1}, np.zeros(2), state=state))
+    assert [(t.number, b.number) for t, b in incumbents(history, GOALS, SPACE) if b] == [(0, 0), (2, 0)]
+    assert incumbent(History(), GOALS, SPACE) is None

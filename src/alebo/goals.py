@@ -1,11 +1,11 @@
-"""What the user wants of the outcomes: signs, feasibility, the best point, the Pareto front."""
+"""Goals: what is wanted of the outcomes. Signs, feasibility and the Pareto front are defined here and nowhere else."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +28,7 @@ class Minimize:
 
     outcome: str
     reference: float | None = None
+    sign: ClassVar[float] = 1.0  # times the outcome is what is minimised
 
 
 @dataclass(frozen=True)
@@ -36,22 +37,40 @@ class Maximize:
 
     outcome: str
     reference: float | None = None
+    sign: ClassVar[float] = -1.0
+
+
+class _Bounded:
+    """What AtMost and AtLeast share: a constraint reads g = sign * (outcome - bound) <= 0, and only here."""
+
+    bound: float
+    sign: ClassVar[float]
+
+    def violation(self, value: Any) -> Any:
+        """How far an outcome (a number or an array) is on the wrong side of the bound; at most 0 where it is not."""
+        return (value - self.bound) * self.sign
+
+    def value(self, violation: Any) -> Any:
+        """The outcome that has this violation: the inverse of `violation`."""
+        return self.sign * violation + self.bound
 
 
 @dataclass(frozen=True)
-class AtMost:
+class AtMost(_Bounded):
     """A point is feasible only where this outcome, measured with the others, does not exceed `bound`."""
 
     outcome: str
     bound: float
+    sign: ClassVar[float] = 1.0
 
 
 @dataclass(frozen=True)
-class AtLeast:
+class AtLeast(_Bounded):
     """A point is feasible only where this outcome, measured with the others, reaches `bound`."""
 
     outcome: str
     bound: float
+    sign: ClassVar[float] = -1.0
 
 
 @dataclass(frozen=True)
@@ -65,7 +84,7 @@ Goal: TypeAlias = Minimize | Maximize | AtMost | AtLeast | Cost
 
 
 class Goals:
-    """All goals of a study. Inside the house every objective is minimised and every constraint reads `g <= 0`."""
+    """All goals of a study. Inside the package every objective is minimised and every constraint reads `g <= 0`."""
 
     def __init__(self, goals: Sequence[Goal] | Goal) -> None:
         listed: tuple[Goal, ...] = (
@@ -123,8 +142,8 @@ class Goals:
         return len(self.objectives) == 1
 
     def sign(self, outcome: str) -> float:
-        """+1 where the house sees the outcome as it is, -1 where it is flipped (Maximize)."""
-        return -1.0 if any(isinstance(g, Maximize) and g.outcome == outcome for g in self.objectives) else 1.0
+        """+1 where the outcome itself is minimised, -1 where its negative is (Maximize)."""
+        return next((g.sign for g in self.objectives if g.outcome == outcome), 1.0)
 
     def read(self, raw: Any) -> dict[str, Outcome]:
         """The outcomes a user told, checked: a number for one outcome, or a mapping of numbers or (mean, sem) pairs."""
@@ -151,13 +170,11 @@ class Goals:
 
     def objective_values(self, outcomes: Mapping[str, Outcome]) -> Array:
         """The objectives, all to be minimised.  -> m"""
-        return np.array([self.sign(g.outcome) * outcomes[g.outcome].mean for g in self.objectives])
+        return np.array([g.sign * outcomes[g.outcome].mean for g in self.objectives])
 
     def violations(self, outcomes: Mapping[str, Outcome]) -> Array:
         """How far each constraint is exceeded; at most zero where it holds.  -> c"""
-        return np.array(
-            [(outcomes[c.outcome].mean - c.bound) * (1.0 if isinstance(c, AtMost) else -1.0) for c in self.constraints]
-        )
+        return np.array([c.violation(outcomes[c.outcome].mean) for c in self.constraints])
 
     def feasible(self, outcomes: Mapping[str, Outcome]) -> bool:
         """Whether the measured outcomes satisfy every constraint."""

@@ -1,4 +1,4 @@
-"""What was asked and told. A study is its history: everything else is derived from it."""
+"""The history of a study: its trials and what they gave. Everything else, the incumbent included, is derived from it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from typing import Any, TypeAlias, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from .goals import Outcome
+from .goals import Goals, Outcome
+from .space import Space
 
 Array: TypeAlias = NDArray[np.float64]
 
@@ -35,7 +36,7 @@ class Trial:
     state: State = State.PENDING
     note: dict[str, Any] = field(default_factory=dict)  # what the method wants to remember, plain data
     reason: str | None = None  # why it failed
-    asked: bool = True  # False for a point that was told without having been asked
+    asked: bool = True  # False for a point that was reported without having been proposed
 
     @property
     def complete(self) -> bool:
@@ -117,3 +118,40 @@ class History(Sequence[Trial]):
         if trial.number < len(self.trials):
             return replace(self, trials=(*self.trials[: trial.number], trial, *self.trials[trial.number + 1 :]))
         return replace(self, trials=(*self.trials, trial))
+
+
+def counts(trial: Trial, goals: Goals, space: Space | None = None) -> bool:
+    """Whether a trial can be the incumbent.
+
+    It is complete, feasible by its measured outcomes and by the linear constraints, and evaluated at the target fidelity.
+    `space` None: the constraints and the fidelity are not looked at.
+    """
+    if not trial.complete or not goals.feasible(trial.outcomes):
+        return False
+    return space is None or (space.feasible(trial.params) and space.at_target(trial.params))
+
+
+def incumbents(history: Sequence[Trial], goals: Goals, space: Space | None = None) -> list[tuple[Trial, Trial | None]]:
+    """Each finished trial with the incumbent after it: the first of the best that `counts`; None before there is one.
+
+    For one objective, by measured values. This is the only rule for "best so far": traces, plots, progress, diagnostics and
+    methods use it.
+    """
+    best: Trial | None = None
+    out: list[tuple[Trial, Trial | None]] = []
+    lowest = np.inf
+    for trial in history:
+        if trial.state is State.PENDING:
+            continue
+        if counts(trial, goals, space):
+            value = float(goals.objective_values(trial.outcomes)[0])
+            if best is None or value < lowest:
+                best, lowest = trial, value
+        out.append((trial, best))
+    return out
+
+
+def incumbent(history: Sequence[Trial], goals: Goals, space: Space | None = None) -> Trial | None:
+    """The best trial that `counts`; None where there is none."""
+    pairs = incumbents(history, goals, space)
+    return pairs[-1][1] if pairs else None

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from alebo import ALEBO, AtMost, Float, Goals, History, Maximize, Minimize, Optimizer, Space, State, StateError, Trial
-from alebo.diagnostics import Sensitivity, fit_models
+from alebo.diagnostics import Importance, fit_models
 from alebo.geometry import hypersphere
 from alebo.goals import Outcome
 from alebo.plots import (
@@ -79,7 +79,7 @@ def test_contours_lie_in_the_polytope_and_pass_through_the_point() -> None:
     history, space = run_of(15, 20, failed=0)
     models = fit_models(history, space, TWO)
     assert models is not None
-    data = contour_data(models, "loss", models.view.Y[3], size=15)
+    data = contour_data(models, "loss", models.P[3], size=15)
     assert data is not None
     grid = np.array([[np.nan if v is None else v for v in row] for row in data["mean"]])
     assert np.isfinite(grid).any()
@@ -91,7 +91,7 @@ def test_contours_lie_in_the_polytope_and_pass_through_the_point() -> None:
 def test_parameters_know_their_place_in_the_range() -> None:
     space = Space([Float("a", 0, 10), Float("b", 1e-4, 1, log=True)])
     t = Trial(0, {"a": 2.5, "b": 1e-2}, np.zeros(2))
-    rows = parameters_data(t, space, [Sensitivity("b", 0.9, 0.8, 1.0, 0.0), Sensitivity("a", 0.1, 0.0, 0.2, 0.5)])
+    rows = parameters_data(t, space, [Importance("b", 0.9, 0.8, 1.0, True), Importance("a", 0.1, 0.0, 0.2, False)])
     assert [r["name"] for r in rows] == ["b", "a"]
     assert [r["at"] for r in rows] == pytest.approx([0.5, 0.25])
 
@@ -142,12 +142,8 @@ def test_in_a_real_browser(tmp_path: Path, goals: Goals, D: int, n: int, monkeyp
     require_part("Chromium", chromium() is not None, "Install it: apt-get install chromium.")
     history, space = run_of(D, n, goals)
     if D == 1000:  # the size is at stake here, not the fit: a cheap fit has as many numbers
-        import alebo.diagnostics as dg
         import alebo.models.chain as chain
 
-        monkeypatch.setattr(
-            dg, "cross_validate", lambda Y, v, *a, **k: dg.Fit("", v, v, np.ones_like(v), 1.0, 1.0, 0.0)
-        )
         monkeypatch.setattr(chain, "BURN_IN", 2)
     path = tmp_path / "report.html"
     data = write_report(path, history, space, goals, name="browser")
@@ -182,4 +178,4 @@ def test_the_optimizers_own_history_makes_a_report() -> None:
     data = report_data(opt.history, space, goals, method=opt.method, seed=opt.seed, best=opt.best())
     assert data["dim"] == 2
     assert data["best"]["number"] == opt.best().number
-    assert len(data["sensitivity"]) == 15
+    assert len(data["importance"]) == 15

@@ -11,9 +11,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ._errors import MissingPartError
-from .diagnostics import Fit, Models, Sensitivity, slopes
+from .diagnostics import Fit, Importance, slopes
 from .goals import AtMost, Goals, pareto
 from .history import History, State, Trial
+from .methods._fitted import Fitted
 from .space import Float, Int, Space
 
 Array: TypeAlias = NDArray[np.float64]
@@ -95,17 +96,15 @@ def fit_data(fit: Fit) -> dict[str, Any]:
     }
 
 
-def contour_data(models: Models, outcome: str, centre: Array, *, size: int = 41) -> dict[str, Any] | None:
+def contour_data(models: Fitted, outcome: str, centre: Array, *, size: int = 41) -> dict[str, Any] | None:
     """The model over the plane of the two directions in which it changes most, through `centre` (d); None in one dimension.
 
     Outside the polytope there is nothing to evaluate: those cells are None. Points are shown where they project to.
     """
-    import torch
-
-    seen, model = models.view, models.by_outcome[outcome]
-    if seen.embedding.dim < 2:
+    seen, model = models, models.models[outcome]
+    if seen.embedding is None or seen.embedding.dim < 2 or not hasattr(model.model, "U"):
         return None
-    G = slopes(model, seen.Y).reshape(-1, seen.embedding.dim)
+    G = slopes(model.model, seen.P).reshape(-1, seen.embedding.dim)
     _, _, V = np.linalg.svd(G, full_matrices=False)
     axes = V[:2]
     domain = seen.embedding.domain
@@ -119,12 +118,9 @@ def contour_data(models: Models, outcome: str, centre: Array, *, size: int = 41)
     Y = centre + U.reshape(-1, 1) * axes[0] + W.reshape(-1, 1) * axes[1]
     inside = domain.contains(Y)
     mean = np.full(len(Y), np.nan)
-    with torch.no_grad():
-        for rows in np.array_split(np.flatnonzero(inside), max(1, int(inside.sum()) // 250)):
-            if len(rows):
-                mean[rows] = model.posterior(torch.from_numpy(Y[rows]).unsqueeze(-2)).mean.numpy().reshape(-1)
-    flat = (seen.Y - centre) @ axes.T
-    off = np.linalg.norm(seen.Y - centre - flat @ axes, axis=1)
+    mean[inside] = model.predict(Y[inside])[0]
+    flat = (seen.P - centre) @ axes.T
+    off = np.linalg.norm(seen.P - centre - flat @ axes, axis=1)
     return {
         "outcome": outcome,
         "u": reach[0].tolist(),
@@ -165,9 +161,9 @@ def front_data(history: History, goals: Goals) -> dict[str, Any] | None:
     }
 
 
-def parameters_data(trial: Trial, space: Space, sensitivities: Sequence[Sensitivity] = ()) -> list[dict[str, Any]]:
+def parameters_data(trial: Trial, space: Space, importances: Sequence[Importance] = ()) -> list[dict[str, Any]]:
     """Every parameter of a point: its value, where it lies in its range (0 to 1), and its share of the model's slope."""
-    by_name = {s.name: s for s in sensitivities}
+    by_name = {s.name: s for s in importances}
     rows = []
     for p in space.parameters:
         value = trial.params.get(p.name)
@@ -177,6 +173,12 @@ def parameters_data(trial: Trial, space: Space, sensitivities: Sequence[Sensitiv
             row |= {"low": p.low, "high": p.high, "at": (at - low) / (high - low)}
         if p.name in by_name:
             s = by_name[p.name]
-            row |= {"share": s.share, "share_low": s.low, "share_high": s.high, "chance": s.chance}
+            row |= {
+                "share": s.share,
+                "share_low": s.low,
+                "share_high": s.high,
+                "certain": s.certain,
+                "chance": s.chance,
+            }
         rows.append(row)
     return sorted(rows, key=lambda r: -r.get("share", -1.0))

@@ -14,10 +14,11 @@ from typing import Any
 import numpy as np
 
 from ._errors import MissingPartError, StateError
-from .diagnostics import Diagnosis, Models, diagnose, fit_models
+from .diagnostics import Diagnosis, diagnose, fit_models
 from .goals import Goals
 from .history import History, Trial
 from .methods import Method
+from .methods._fitted import Fitted
 from .plots import constraints_data, contour_data, convergence_data, fit_data, front_data, parameters_data
 from .progress import number
 from .space import Space
@@ -60,10 +61,10 @@ def report_data(
         "convergence": convergence_data(history, goals, space),
         "fits": [fit_data(f) for f in said.fits],
         "contours": _contours(models, goals, best),
-        "sensitivity": [vars(s) for s in said.sensitivity[:TOP]],
+        "importance": [vars(s) for s in said.importance[:TOP]],
         "constraints": constraints_data(history, goals),
         "front": front,
-        "parameters": [] if best is None else parameters_data(best, space, said.sensitivity),
+        "parameters": [] if best is None else parameters_data(best, space, said.importance),
         "points": [_trial(t) for t in shown[:50] if t is not None] if front else [],
         "trials": [
             [t.number, t.state.value, {k: v.mean for k, v in t.outcomes.items()}, (t.reason or "")[:200]]
@@ -118,19 +119,19 @@ def _best(history: History, goals: Goals, space: Space) -> Trial | None:
     return min(good, key=lambda t: float(goals.objective_values(t.outcomes)[0])) if good else None
 
 
-def _contours(models: Models | None, goals: Goals, best: Trial | None) -> dict[str, Any] | None:
-    if models is None or not models.by_outcome:
+def _contours(models: Fitted | None, goals: Goals, best: Trial | None) -> dict[str, Any] | None:
+    if models is None or not models.models:
         return None
     outcome = goals.objectives[0].outcome
-    if outcome not in models.by_outcome:
+    if outcome not in models.models:
         return None
-    seen = models.view
+    seen = models
     numbers = [t.number for t in seen.trials]
     if best is not None and best.number in numbers:
         at = numbers.index(best.number)
     else:
         at = int(np.argmin([goals.objective_values(t.outcomes)[0] for t in seen.trials]))
-    return contour_data(models, outcome, seen.Y[at])
+    return contour_data(models, outcome, seen.P[at])
 
 
 def _numbers(d: Diagnosis) -> list[list[str]]:

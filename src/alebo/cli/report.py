@@ -35,7 +35,7 @@ def report(where: str, *, output: Path | None, as_json: bool) -> None:
         best=best,
     )
     if as_json:
-        keep = ("name", "counts", "method", "D", "dim", "best", "verdicts", "numbers", "sensitivity")
+        keep = ("name", "counts", "method", "D", "dim", "best", "verdicts", "numbers", "importance")
         print_json({"path": str(target), "bytes": target.stat().st_size, **{k: data[k] for k in keep}})
         return
     show = out()

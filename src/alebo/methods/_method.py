@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from typing import Any, ClassVar, NamedTuple, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, NoReturn, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,9 @@ from .._errors import InputError
 from ..goals import Goals, Outcome
 from ..history import History
 from ..space import Categorical, Int, Space
+
+if TYPE_CHECKING:
+    from ._fitted import Fitted
 
 T = TypeVar("T")
 
@@ -79,6 +82,13 @@ class Method(ABC):
         self, history: History, space: Space, goals: Goals, seed: int
     ) -> Mapping[int, Mapping[str, Outcome]] | None:
         """Where measurements are noisy and the method has a model: its view of every completed trial, by number."""
+        return None
+
+    def fitted(self, history: History, space: Space, goals: Goals, seed: int, *, fresh: bool = False) -> Fitted | None:
+        """The models from which this method would propose next, for diagnostics; None where it has none of the whole space.
+
+        `fresh` fits them from nothing, without what earlier fits left in the notes.
+        """
         return None
 
     def check(self, space: Space, goals: Goals) -> None:

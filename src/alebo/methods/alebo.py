@@ -11,7 +11,7 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, ClassVar, TypeAlias
 
@@ -31,6 +31,7 @@ from ..models import MahalanobisGP, fit_gp, sample_gp
 from ..models.fit import PAPER, Prior
 from ..models.laplace import default_inflation
 from ..space import Space
+from ._fitted import Fitted, by_outcome
 from ._method import Method, Suggestion, Supports, setting
 from ._surrogate import Surrogate, fit_surrogate
 
@@ -322,6 +323,17 @@ class ALEBO(Method):
             infer_noise=self.infer_noise,
             seed=derive(seed, "fit", len(history)),
         )
+
+    def fitted(self, history: History, space: Space, goals: Goals, seed: int, *, fresh: bool = False) -> Fitted | None:
+        method = replace(self, warm=False) if fresh else self
+        embedding = method.embedding(history, space, seed)
+        trials, Y = method.training(history, embedding, space)
+        if not trials:
+            return None
+        found = method.surrogate(history, embedding, space, goals, seed)
+        models = by_outcome(goals, found.objectives, found.constraints, -1.0)
+        what = f"{'sampled' if self.metric == 'sampled' else 'Laplace'} Mahalanobis model in {embedding.dim} dimensions"
+        return Fitted(tuple(trials), Y, embedding.down, models, embedding, what)
 
     @property
     def _remembered(self) -> str:

@@ -15,6 +15,7 @@ from .._seeds import derive, generator
 from ..goals import AtMost, Goals, Outcome
 from ..history import History, Trial
 from ..space import Space
+from ._fitted import Fitted, by_outcome
 from ._method import Method, Suggestion, Supports, setting
 from .turbo import candidates, initial_points, qmc_points
 
@@ -103,6 +104,21 @@ class FullSpace(Method):
             iterations=60,
         )
         return best
+
+    def fitted(self, history: History, space: Space, goals: Goals, seed: int, *, fresh: bool = False) -> Fitted | None:
+        trials = history.complete
+        if len(trials) < 2:
+            return None
+
+        def see(X: Array) -> Array:
+            return 0.5 * (space.snap(X) + 1.0)
+
+        P = see(np.array([t.x for t in trials]))
+        drawn = self.models(P, trials, goals, derive(seed, self.name, "fit", len(history)))
+        constraints = list(zip(*(m.constraints for m in drawn), strict=True))
+        models = by_outcome(goals, [[m.objective for m in drawn]], [list(c) for c in constraints], 1.0)
+        what = f"{self.title}'s model of all {space.dimension} coordinates"
+        return Fitted(trials, P, see, models, None, what, refits=len(drawn) == 1)
 
     def estimate(
         self, history: History, space: Space, goals: Goals, seed: int

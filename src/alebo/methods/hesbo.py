@@ -22,6 +22,8 @@ from ._embedded import (
     is_repeated,
     maximise_embedded,
 )
+from ._fitted import Fitted, by_outcome
+from ._gp import fit_outcomes
 from ._method import Suggestion, Supports
 
 
@@ -40,6 +42,17 @@ class HeSBO(Embedded):
         "Nayebi, Munteanu, Poloczek 2019, A Framework for Bayesian Optimization in Embedded Subspaces, ICML"
     )
     supports: ClassVar[Supports] = Supports(constraints=True, batches=True)
+
+    def fitted(self, history: History, space: Space, goals: Goals, seed: int, *, fresh: bool = False) -> Fitted | None:
+        d = embedding_size(self.dim, space.dimension)
+        embedding = hesbo(space.dimension, d, derive(seed, "hesbo"))
+        trials = tuple(t for t in history.complete if t.y is not None and len(t.y) == d)
+        if len(trials) < 2:
+            return None
+        P = coordinates(trials).numpy()
+        found = fit_outcomes(P, trials, goals, seed=derive(seed, "ask", len(history)))
+        models = by_outcome(goals, [[found.objective]], [[gp] for gp in found.constraints], 1.0)
+        return Fitted(trials, P, embedding.down, models, embedding, f"HeSBO's model in {d} dimensions")
 
     def suggest(self, history: History, space: Space, goals: Goals, q: int, seed: int) -> Sequence[Suggestion]:
         d = embedding_size(self.dim, space.dimension)

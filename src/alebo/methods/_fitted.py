@@ -1,0 +1,111 @@
+"""What a method's models look like from outside: predictions of each outcome in the user's units.
+
+Diagnostics, plots and the report judge the model that a method really uses. They ask the method for it (`Method.fitted`)
+and know nothing else about it than what stands here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..geometry import Embedding
+from ..goals import AtMost, Goals
+from ..history import Trial
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from ._gp import GP
+
+Array: TypeAlias = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Predictor:
+    """A fitted model of one outcome: value = sign * (the model's value) + offset."""
+
+    model: Any  # a MahalanobisGP, or several `GP`s that are averaged
+    sign: float = 1.0
+    offset: float = 0.0
+
+    def predict(self, P: Array) -> tuple[Array, Array]:
+        """Mean and variance of the noiseless outcome at the model's own coordinates.  k x c -> k, k"""
+        import torch
+
+        parts = [rows for rows in np.array_split(np.asarray(P, dtype=float), max(1, len(P) // 250)) if len(rows)]
+        with torch.no_grad():
+            both = [self._moments(torch.from_numpy(np.ascontiguousarray(rows))) for rows in parts]
+        if not both:
+            return np.zeros(0), np.zeros(0)
+        mean, variance = (np.concatenate([pair[i].numpy() for pair in both]) for i in (0, 1))
+        return self.sign * mean + self.offset, np.maximum(variance, 0.0)
+
+    def _moments(self, P: Tensor) -> tuple[Tensor, Tensor]:
+        if not isinstance(self.model, Sequence):
+            mean, variance = self.model.moments(P.unsqueeze(-2))
+            return mean, variance
+        import torch
+
+        pairs = [gp.posterior(P) for gp in self.model]
+        means, variances = (torch.stack([p[i] for p in pairs]) for i in (0, 1))
+        return means.mean(0), variances.mean(0) + means.var(0, unbiased=False)
+
+    @property
+    def noise(self) -> float:
+        """The typical variance of a measurement, as the model has it."""
+        if not isinstance(self.model, Sequence):
+            return float(self.model.noise.mean()) * float(self.model.scale) ** 2
+        return float(np.mean([float(gp.noise.mean()) * gp.spread**2 for gp in self.model]))
+
+    def leave_one_out(self) -> tuple[Array, Array]:
+        """Mean and standard deviation of each measurement as the others predict it, the kernel kept.  -> n, n"""
+        if not isinstance(self.model, Sequence):
+            mean, sd = (t.detach().numpy() for t in self.model.leave_one_out())
+            return self.sign * mean + self.offset, sd
+        pairs = [_left_out(gp) for gp in self.model]
+        means, variances = (np.stack([p[i] for p in pairs]) for i in (0, 1))
+        mean = means.mean(axis=0)
+        return self.sign * mean + self.offset, np.sqrt(variances.mean(axis=0) + means.var(axis=0))
+
+
+@dataclass(frozen=True, eq=False)
+class Fitted:
+    """The models from which a method would propose next, and where they see the completed trials."""
+
+    trials: tuple[Trial, ...]  # n, those that the models were fitted to
+    P: Array  # n x c, the models' own coordinates of them
+    see: Callable[[Array], Array]  # m x D points of the cube -> m x c
+    models: Mapping[str, Predictor]  # by outcome
+    embedding: Embedding | None = None  # None: the coordinates are those of the whole cube
+    what: str = "model"  # in words, for people
+    refits: bool = True  # whether it is quick enough to be fitted again without some of the points
+
+    def values(self, outcome: str) -> Array:
+        """The measured values of an outcome.  -> n"""
+        return np.array([t.outcomes[outcome].mean for t in self.trials])
+
+
+def by_outcome(
+    goals: Goals, objectives: Sequence[Any], constraints: Sequence[Any], flip: float
+) -> dict[str, Predictor]:
+    """Models of the objectives (times `flip`, minimised) and of the violations g <= 0, as predictors of the outcomes."""
+    out: dict[str, Predictor] = {}
+    for goal, model in zip(goals.objectives, objectives, strict=True):
+        out.setdefault(goal.outcome, Predictor(model, flip * goals.sign(goal.outcome)))
+    for c, model in zip(goals.constraints, constraints, strict=True):
+        out.setdefault(c.outcome, Predictor(model, 1.0 if isinstance(c, AtMost) else -1.0, c.bound))
+    return out
+
+
+def _left_out(gp: GP) -> tuple[Array, Array]:
+    """Leave-one-out mean and variance of the measurements (Rasmussen and Williams, eq. 5.12).  -> n, n"""
+    import torch
+
+    precision = torch.cholesky_inverse(gp.chol).diagonal()
+    mean = gp.shift + gp.spread * (gp.y - gp.alpha / precision)
+    return mean.numpy(), (gp.spread**2 / precision).numpy()

@@ -271,6 +271,60 @@ def test_the_hypervolume_grows_with_every_trade_off() -> None:
     assert inferred.tolist() == pytest.approx([1.1 * 0.1, 1.1 * 0.1 + 0.1 * 1.0])
 
 
+# -- the queue, and what beginners write ---------------------------------------------------------------------------------
+
+
+def test_queued_points_are_asked_first_exactly_and_count() -> None:
+    opt = optimizer(small(), budget=4)
+    points = [{f"x{i}": 0.1 * k for i in range(D)} for k in (1, 3)]
+    for p in points:
+        opt.enqueue(p)
+    assert opt.queued == tuple(points)
+    first, second, third = opt.ask(3)
+    assert [first.params, second.params] == points
+    assert third.params not in points
+    assert (opt.queued, opt.asked) == ((), 3)
+    opt.enqueue(points[0])
+    assert opt.ask()[0].params == points[0]
+    sentence(InputError, lambda: opt.enqueue({"x0": 1.0}), "missing", "x1")
+    sentence(InputError, lambda: opt.enqueue({**points[0], "x3": 7.0}), "`-1.0 <= x3 <= 1.0`", "7.0")
+
+
+def test_a_queue_survives_saving(tmp_path: Path) -> None:
+    opt = optimizer(small(), seed=3)
+    for v in (0.1, 0.2):
+        opt.enqueue({f"x{i}": v for i in range(D)})
+    opt.tell(opt.ask()[0], 1.0)
+    opt.save(tmp_path / "s.json")
+    again = Optimizer.load(tmp_path / "s.json")
+    assert again.queued == opt.queued
+    for _ in range(3):
+        a, b = opt.ask()[0], again.ask()[0]
+        assert a.to_dict() == b.to_dict()
+
+
+def test_the_budget_can_be_set() -> None:
+    opt = drive(optimizer(budget=2), 2)
+    opt.budget = 3
+    drive(opt, 1)
+    assert opt.history.budget == 3
+    with pytest.raises(InputError, match="`budget >= 1`"):
+        opt.budget = 0
+    opt.budget = None
+    drive(opt, 2)
+
+
+def test_treating_the_list_of_ask_as_a_trial_is_explained() -> None:
+    opt = optimizer()
+    asked = opt.ask()
+    assert isinstance(asked, list)
+    with pytest.raises(AttributeError, match=r"opt\.ask\(\)\[0\]\.params"):
+        _ = asked.params  # type: ignore[attr-defined]
+    with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
+        _ = asked.nonsense  # type: ignore[attr-defined]
+    sentence(InputError, lambda: opt.tell(asked, 1.0), "takes one trial", "opt.ask()[0]")  # type: ignore[arg-type]
+
+
 # -- saving and loading ------------------------------------------------------------------------------------------------
 
 
@@ -347,7 +401,7 @@ def test_no_file_or_a_folder(tmp_path: Path) -> None:
     sentence(StudyError, lambda: Optimizer.load(tmp_path / "no.json"), "must exist", "no.json", "Check the path")
     sentence(StudyError, lambda: Optimizer.load(tmp_path), "cannot be read")
     opt = drive(optimizer(), 2)
-    sentence(StudyError, lambda: opt.save(tmp_path / "no" / "s.json"), "folder that exists", "Nothing told is lost")
+    sentence(StudyError, lambda: opt.save(tmp_path / "no" / "s.json"), "folder that exists", "No outcome is lost")
     sentence(StudyError, lambda: opt.save(tmp_path), "cannot be written")
     assert len(opt.history) == 2
     assert list(tmp_path.iterdir()) == []
@@ -473,7 +527,8 @@ def test_bad_q(q: Any) -> None:
 def test_bad_constructor_arguments() -> None:
     space = Space.from_bounds([(0, 1)] * D)
     sentence(InputError, lambda: Optimizer([(0, 1)], Minimize("y")), "alebo.Space", "list", "from_bounds")  # type: ignore[arg-type]
-    sentence(InputError, lambda: Optimizer(space, Minimize("y"), method="alebo"), "ALEBO(dim=8)", "'alebo'")  # type: ignore[arg-type]
+    sentence(InputError, lambda: Optimizer(space, Minimize("y"), method="alebbo"), "METHODS", "Did you mean 'alebo'")
+    sentence(InputError, lambda: Optimizer(space, Minimize("y"), method=3), "ALEBO(dim=8)", "'turbo'", "got 3")  # type: ignore[arg-type]
     sentence(InputError, lambda: Optimizer(space, Minimize("y"), method=ALEBO), "method")  # type: ignore[arg-type]
     sentence(InputError, lambda: alebo.minimize(3, [(0, 1)] * D), "callable", "got 3")  # type: ignore[arg-type]
 
@@ -499,13 +554,13 @@ BROKEN: list[Any] = [
 def test_a_function_that_never_works_is_stopped_with_a_sentence(f: Any, words: list[str]) -> None:
     with pytest.raises(EvaluationError) as caught:
         alebo.minimize(f, [(-1, 1)] * D, budget=50, method=Sobol())
-    for word in [*words, "must return one finite number", "first three all failed", "Correct the function"]:
+    for word in [*words, "At most 50% of the evaluations may fail", "of 10 in this run 10 did", "or raise max_failed"]:
         assert word in str(caught.value)
     assert isinstance(caught.value, ValueError)
     assert isinstance(caught.value, RuntimeError)
     kept = caught.value.optimizer
     assert isinstance(kept, Optimizer)
-    assert [t.state for t in kept.history] == [State.FAILED] * 3
+    assert [t.state for t in kept.history] == [State.FAILED] * 10
     assert all(t.reason and any(w in t.reason for w in words) for t in kept.history)
 
 
@@ -581,7 +636,7 @@ def test_ask_beyond_the_budget() -> None:
         "At most 5 evaluations",
         "4 have been asked for",
         "request for 2",
-        "larger budget",
+        "larger budget: opt.budget = 6",
     )
     assert record(opt) == before
     drive(opt, 1)
@@ -629,12 +684,14 @@ def test_x0_of_a_mixed_space_keeps_its_types() -> None:
     space = Space([Float("a", 0, 1), Categorical("c", [True, "x"]), Int("n", 0, 5)])
     got: list[Any] = []
 
-    def f(x: np.ndarray) -> float:
-        got.append(x.tolist())
+    def f(p: dict[str, Any]) -> float:
+        got.append(dict(p))
         return 1.0
 
     alebo.minimize(f, space, budget=2, x0=[0.5, True, 3], method=Sobol())
-    assert got[0] == [0.5, True, 3]
+    assert got[0] == {"a": 0.5, "c": True, "n": 3}
+    alebo.minimize(f, space, budget=1, x0={"n": 4, "a": 0.5, "c": "x"}, method=Sobol())
+    assert got[-1] == {"a": 0.5, "c": "x", "n": 4}
 
 
 @pytest.mark.parametrize(

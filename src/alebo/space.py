@@ -236,6 +236,11 @@ class Space:
                 out[p.name] = {"type": kind, "low": p.low, "high": p.high, "log": p.log}
         return out
 
+    @property
+    def positional(self) -> bool:
+        """Whether the parameters have no names but those of `from_bounds`: x0, x1, ..., all real."""
+        return all(isinstance(p, Float) and p.name == f"x{i}" for i, p in enumerate(self.parameters))
+
     def __len__(self) -> int:
         return len(self.parameters)
 

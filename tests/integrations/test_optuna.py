@@ -240,6 +240,8 @@ def test_bad_input_is_a_sentence() -> None:
     with pytest.raises(alebo.InputError, match="search_space"):
         EmbeddingSampler([1, 2])  # type: ignore[arg-type]
     with pytest.raises(alebo.InputError, match="method"):
-        EmbeddingSampler(method="alebo")  # type: ignore[arg-type]
+        EmbeddingSampler(method="alebbo")
+    with pytest.raises(alebo.InputError, match="method"):
+        EmbeddingSampler(method=3)  # type: ignore[arg-type]
     with pytest.raises(alebo.InputError, match="free parameter"):
         EmbeddingSampler({"a": FloatDistribution(1, 1)})

@@ -302,3 +302,20 @@ def test_a_full_disk_is_a_sentence_and_loses_nothing(tmp_path: Path) -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     assert [t.to_dict() for t in alebo.Study.open(path).history] == before
     assert study.ask()[0].number == len(before)
+
+
+def test_a_queued_point_is_asked_once_by_whoever_comes_first(tmp_path: Path) -> None:
+    path = tmp_path / "s.log"
+    space = alebo.Space([alebo.Float("a", 0.0, 1.0), alebo.Float("b", 1e-5, 1.0, log=True)])
+    study = alebo.Study.create(path, space, alebo.Minimize("y"), method=alebo.methods.Sobol(), budget=4)
+    baseline = {"a": 0.1234567, "b": 0.0012345}
+    study.enqueue(baseline)
+    study.close()
+    with alebo.Study.open(path) as other:
+        trial = other.ask()[0]
+        assert trial.params == baseline
+        assert other.ask()[0].params != baseline
+        other.tell(trial.number, 1.0)
+    with alebo.Study.open(path) as again:
+        assert again.history[0].params == baseline  # to the last digit, also after it was told
+        assert again.optimizer().queued == ()

@@ -15,11 +15,12 @@ import numpy as np
 
 from .. import __version__
 from .._errors import InputError, MissingPartError, StudyError
-from .._seeds import derive, reproducible
+from .._seeds import derive
 from ..goals import AtMost, Goal, Goals, Maximize, Minimize, Outcome
 from ..history import History, State, Trial
-from ..methods import Method, default_method
+from ..methods import Method
 from ..methods import to_dict as method_to_dict
+from ..optimizer import as_method, propose
 from ..space import Int, Parameter, Space
 from .spaces import from_distribution, to_optuna
 
@@ -65,7 +66,7 @@ class EmbeddingSampler(BaseSampler):
         self,
         search_space: Mapping[str, BaseDistribution] | Space | None = None,
         *,
-        method: Method | None = None,
+        method: Method | str | None = None,
         seed: int | None = None,
         budget: int | None = None,
         independent_sampler: BaseSampler | None = None,
@@ -77,12 +78,10 @@ class EmbeddingSampler(BaseSampler):
             raise InputError(
                 f"`search_space` maps names to Optuna's distributions, or is an alebo.Space; got {search_space!r:.60}."
             )
-        if method is not None and not isinstance(method, Method):
-            raise InputError(f"`method` is an object such as alebo.ALEBO(dim=8); got {method!r:.60}.")
         self._search_space = None if search_space is None else dict(search_space)
         if self._search_space is not None:
             _Columns(self._search_space, self._rules)  # a space that cannot be is refused now
-        self._method = default_method() if method is None else method
+        self._method = as_method(method)
         self._seed = None if seed is None else int(seed)
         self._budget = budget
         self._independent = independent_sampler or RandomSampler(seed=None if seed is None else seed % 2**32)
@@ -108,17 +107,10 @@ class EmbeddingSampler(BaseSampler):
         goals = _goals(study, earlier)
         self._method.check(columns.space, goals)
         history = History(tuple(_trial(t, columns, goals) for t in earlier), self._budget)
-        with reproducible(derive(seed, "ask", len(history))):
-            point = self._method.suggest(history, columns.space, goals, 1, seed)[0]
-        x = np.clip(point.x, -1.0, 1.0)
-        proposal = {
-            "names": columns.key,
-            "x": x.tolist(),
-            "y": None if point.y is None else point.y.tolist(),
-            "note": point.note,
-        }
-        study._storage.set_trial_system_attr(trial._trial_id, POINT, proposal)
-        return columns.decode(x)
+        proposed = propose(self._method, history, columns.space, goals, 1, seed)[0]
+        stored = {k: v for k, v in proposed.to_dict().items() if k in ("x", "y", "note")}
+        study._storage.set_trial_system_attr(trial._trial_id, POINT, {"names": columns.key, **stored})
+        return columns.decode(proposed.x)
 
     def sample_independent(
         self, study: Study, trial: FrozenTrial, param_name: str, param_distribution: BaseDistribution

@@ -15,7 +15,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from .._errors import EvaluationError, InputError, MissingPartError, StateError
+from .._errors import InputError, MissingPartError, StateError
+from .._failures import FailureLimit
 from ..history import State, Trial
 from ..optimizer import Optimizer
 from .study import Study
@@ -24,7 +25,6 @@ log = logging.getLogger(__name__)
 
 POLL = 0.05  # seconds between looks at futures that cannot be waited for
 IDLE = 0.5  # seconds between looks at what other workers do
-JUDGED_AFTER = 10  # finished evaluations before their share of failures counts
 
 
 def run(
@@ -87,10 +87,7 @@ def _check(
     for name, value in (("timeout", timeout), ("memory", memory)):
         if value is not None and not value > 0:
             raise InputError(f"`{name} > 0` must hold; got {value}. Leave it out for no limit.")
-    if not 0 < max_failed <= 1:
-        raise InputError(
-            f"`0 < max_failed <= 1` must hold; got {max_failed}. It is a share: 0.5 is half of the evaluations."
-        )
+    FailureLimit(max_failed)
     if budget is not None and (int(budget) != budget or budget < 1):
         raise InputError(f"`budget >= 1` must hold; got {budget}. Say how many evaluations you can afford.")
 
@@ -114,7 +111,7 @@ class _Loop:
         callback: Callable[[Trial, Study], None] | None,
     ) -> None:
         self.study, self.pool = study, pool
-        self.max_failed, self.stale_after, self.callback = max_failed, stale_after, callback
+        self.limit, self.stale_after, self.callback = FailureLimit(max_failed), stale_after, callback
         self.running: list[_Running] = []
         self.finished = self.failed = 0
 
@@ -183,14 +180,8 @@ class _Loop:
         self.failed += trial.state is State.FAILED
         if self.callback is not None:
             self.callback(trial, self.study)
-        if self.finished >= JUDGED_AFTER and self.failed > self.max_failed * self.finished:
-            raise EvaluationError(
-                f"At most {self.max_failed:.0%} of the evaluations may fail; of {self.finished} in this run "
-                f"{self.failed} did, the "
-                f"last because of {trial.reason or reason}. Everything is kept in {self.study.where}: correct the "
-                "function and run "
-                "again, or raise max_failed."
-            )
+        if trial.state is State.FAILED:
+            self.limit.check(self.finished, self.failed, trial.reason or "", self.study.where)
 
 
 def _reason(error: BaseException, timeout: float | None) -> str:

@@ -21,7 +21,7 @@ from ..history import History, State, Trial
 from ..methods import Method, default_method
 from ..optimizer import Optimizer
 from ..space import Space
-from ._records import FORMAT, compare, constraints_of, meta_of, record_of, shown, trial_of
+from ._records import FORMAT, compare, constraints_of, meta_of, plain, record_of, shown, trial_of
 from ._storage import connect, is_url, redact, require_optuna
 
 if TYPE_CHECKING:
@@ -184,6 +184,7 @@ class Study:
         opt = Optimizer(self.space, self.goals, method=self.method, seed=self.seed)
         frozen = self._frozen() if _frozen is None else _frozen
         opt.history = History(tuple(self._read(t) for t in frozen), self.budget)
+        opt.queue = self._queue()
         return opt
 
     def best(self) -> Trial:
@@ -216,6 +217,16 @@ class Study:
         return self._done[number]
 
     # -- asking and telling -------------------------------------------------------------------------------------------
+
+    def _queue(self) -> tuple[dict[str, Any], ...]:
+        """Every point that was ever queued; a trial's note says which of them it is."""
+        return tuple(self._storage.get_study_user_attrs(self._id).get("queue", ()))
+
+    def enqueue(self, params: Mapping[str, Any]) -> None:
+        """Queue a point to be the next one asked, by whomever, as Optimizer.enqueue."""
+        with self._claims.asking():
+            point = plain(self.space.canonical(params))
+            self._storage.set_study_user_attr(self._id, "queue", [*self._queue(), point])
 
     def ask(self, q: int = 1) -> list[Trial]:
         """The next `q` trials, as Optimizer.ask. They are pending until somebody tells or fails them."""
@@ -313,7 +324,8 @@ class Study:
         with self._unhurried():
             if self._copies:
                 # what `decode` gives again is left out; a point from elsewhere may not be exactly on the grid of decode
-                copy = {k: v for k, v in record.items() if k != "params" or not trial.asked}
+                same = trial.asked and trial.params == self.space.decode(trial.x)
+                copy = {k: v for k, v in record.items() if k != "params" or not same}
                 self._storage.set_trial_user_attr(which, "told", copy)
             self._storage.set_trial_user_attr(which, "outcomes", record["outcomes"])
             for key, value in constraints_of(trial, self.goals).items():

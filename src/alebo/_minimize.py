@@ -1,0 +1,330 @@
+"""`minimize`: a function, its bounds and a budget, in one call."""
+
+from __future__ import annotations
+
+import logging
+import math
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextlib import nullcontext
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ._errors import EvaluationError, InputError, StateError
+from ._failures import FailureLimit, full_stop
+from .goals import Goal, Goals, Minimize, Outcome
+from .history import History, State, Trial
+from .methods import Method
+from .optimizer import Optimizer, whole
+from .progress import Progress
+from .space import Space
+
+Array: TypeAlias = NDArray[np.float64]
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, repr=False)
+class Result:
+    """What `minimize` found. `history` has every trial; `trace[i]` is the best value after evaluation i."""
+
+    x: Array  # D values in the order of the parameters
+    fun: float
+    history: History
+    trace: Array  # n
+    optimizer: Optimizer
+    message: str = ""
+
+    @property
+    def nfev(self) -> int:
+        """How many trials there are."""
+        return len(self.history)
+
+    @property
+    def params(self) -> dict[str, Any]:
+        """The best point by names."""
+        return dict(zip(self.optimizer.space.names, self.x.tolist(), strict=True))
+
+
+def trace(history: History, goals: Goals, space: Space) -> Array:
+    """The best feasible measured value after each finished trial, in the user's sign; NaN before the first.  -> n
+
+    Evaluations below the target fidelity do not count.
+    """
+    sign, best, out = goals.sign(goals.objectives[0].outcome), np.nan, []
+    for t in history:
+        if t.state is State.PENDING:
+            continue
+        if t.complete and goals.feasible(t.outcomes) and space.at_target(t.params) and space.feasible(t.params):
+            best = np.fmin(best, goals.objective_values(t.outcomes)[0])
+        out.append(sign * best)
+    return np.array(out)
+
+
+def minimize(
+    f: Callable[..., Any],
+    bounds: Sequence[tuple[float, float]] | Space,
+    budget: int = 50,
+    seed: int = 0,
+    *,
+    method: Method | str | None = None,
+    goals: Sequence[Goal] | Goal | None = None,
+    x0: ArrayLike | None = None,
+    y0: Sequence[Any] | None = None,
+    callback: Callable[[Trial, Optimizer], Any] | None = None,
+    timeout: float | None = None,
+    n_jobs: int = 1,
+    progress: bool = False,
+    max_failed: float = 0.5,
+) -> Result:
+    """Minimise an expensive function of many parameters with `budget` evaluations.
+
+    Ctrl-C ends the run and returns what was found so far. An evaluation that raises or returns no number costs one trial,
+    not the run; the run ends with an EvaluationError when more than the share `max_failed` of its evaluations failed,
+    judged from the tenth on.
+
+    Args:
+        f: Takes a NumPy array of length D for plain bounds, a dictionary of names for a Space with names. Returns a
+            number, or (mean, standard error), or a mapping of outcomes when `goals` are given.
+        bounds: (low, high) pairs, or a Space.
+        budget: How many evaluations to make.
+        seed: Any whole number; another seed gives another run.
+        method: A method such as `alebo.ALEBO(dim=8)`, or the name of one ("turbo"). Left out: the best default we know.
+        goals: For an outcome to maximise, or with constraints; one objective.
+        x0: A point, or several (n x D), to evaluate first; with `y0` they are not evaluated.
+        y0: The known outcomes of `x0`.
+        callback: Called as `callback(trial, optimizer)` after every evaluation. The run ends when it returns True or
+            raises StopIteration.
+        timeout: Seconds after which no evaluation is started any more; those under way are waited for.
+        n_jobs: Evaluations at a time, in threads. For processes see `alebo.run`.
+        progress: Show the run live, in a terminal or a notebook.
+        max_failed: The share of evaluations that may fail.
+
+    Returns:
+        The best point and its value, every trial, and the optimizer, with which one can go on.
+
+    >>> import alebo
+    >>> result = alebo.minimize(lambda x: (x[3] - 0.2) ** 2, [(0, 1)] * 20, budget=12, seed=1)
+    >>> len(result.x), len(result.trace)
+    (20, 12)
+    >>> space = alebo.Space([alebo.Float("gain", 0, 1), alebo.Int("layers", 1, 4)])
+    >>> alebo.minimize(lambda p: p["gain"] * p["layers"], space, budget=5, method="sobol").params["layers"] in range(1, 5)
+    True
+    """
+    if not callable(f):
+        raise InputError(f"`f` must be callable with an array; got {f!r:.60}.")
+    budget = whole("budget", budget, 1, "Say how many evaluations you can afford.")
+    jobs = whole("n_jobs", n_jobs, 1, "It is the number of evaluations at a time.")
+    limit = FailureLimit(max_failed)
+    if timeout is not None and not (isinstance(timeout, int | float) and timeout > 0 and math.isfinite(timeout)):
+        raise InputError(f"`timeout > 0` must hold, in seconds; got {timeout!r}. Leave it out for no limit.")
+    space = bounds if isinstance(bounds, Space) else Space.from_bounds(bounds)
+    opt = Optimizer(space, Minimize("value") if goals is None else goals, method=method, seed=seed, budget=budget)
+    if not opt.goals.single:
+        raise InputError(
+            f"`minimize` is for one objective; got {[g.outcome for g in opt.goals.objectives]}. "
+            "Use Optimizer with ask, tell and front() for several."
+        )
+    _start(opt, x0, y0)
+    with Progress(opt.goals, space=space) if progress else nullcontext() as view:
+        run = _Run(opt, f, limit, callback, view, None if timeout is None else time.monotonic() + timeout)
+        try:
+            ended = run.parallel(jobs) if jobs > 1 else run.serial()
+        except KeyboardInterrupt:
+            if not opt.history.complete:
+                raise
+            ended = "Stopped by Ctrl-C"
+    return _result(opt, ended, run.last)
+
+
+class Named(dict[str, Any]):
+    """What `f` receives for a Space with names: a dictionary, which NumPy also reads as an array of its values.
+
+    >>> import numpy as np
+    >>> point = Named({"gain": 0.5, "layers": 3}, np.array([0.5, 3.0]))
+    >>> point["gain"], point[1], np.asarray(point).tolist()
+    (0.5, 3, [0.5, 3.0])
+    """
+
+    def __init__(self, params: Mapping[str, Any], values: Array) -> None:
+        super().__init__(params)
+        self._values = values
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
+        return self._values.astype(dtype) if dtype is not None else self._values.copy()
+
+    def __missing__(self, place: Any) -> Any:
+        if isinstance(place, int | np.integer):
+            return list(self.values())[place]
+        raise KeyError(place)
+
+
+class _Run:
+    """The evaluations of one `minimize`: which trial comes next, what came back, and when to stop."""
+
+    def __init__(
+        self,
+        opt: Optimizer,
+        f: Callable[..., Any],
+        limit: FailureLimit,
+        callback: Callable[[Trial, Optimizer], Any] | None,
+        view: Progress | None,
+        deadline: float | None,
+    ) -> None:
+        self.opt, self.f, self.limit, self.callback = opt, f, limit, callback
+        self.view, self.deadline = view, deadline
+        self.made = self.failed = 0
+        self.last: BaseException | None = None  # what the last failed evaluation raised
+        self.ended = ""
+        if view is not None:
+            view.start(opt.history)
+
+    def serial(self) -> str:
+        """One evaluation after the other, in this thread. Returns why it ended early, if it did."""
+        for trial in self._next():
+            began = time.monotonic()
+            try:
+                value = self.f(self._argument(trial))
+            except Exception as error:  # whatever the user's function raises costs one trial, never the run
+                self._fail(trial, error)
+            else:
+                self._tell(trial, value)
+            self._after(trial.number, time.monotonic() - began)
+        return self.ended
+
+    def parallel(self, jobs: int) -> str:
+        """`jobs` evaluations at a time, in threads."""
+        running: dict[Future[Any], tuple[Trial, float]] = {}
+        trials = self._next()
+        pool = ThreadPoolExecutor(jobs)
+        try:
+            while True:
+                while len(running) < jobs and (trial := next(trials, None)) is not None:
+                    running[pool.submit(self.f, self._argument(trial))] = trial, time.monotonic()
+                if not running:
+                    return self.ended
+                done, _ = wait(running, return_when=FIRST_COMPLETED)
+                for future in sorted(done, key=lambda x: running[x][0].number):
+                    trial, began = running.pop(future)
+                    error = future.exception()
+                    if isinstance(error, Exception):
+                        self._fail(trial, error)
+                    else:
+                        self._tell(trial, future.result())  # a KeyboardInterrupt or SystemExit is raised here
+                    self._after(trial.number, time.monotonic() - began)
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)
+
+    def _next(self) -> Iterator[Trial]:
+        """The trials to evaluate, until the budget, the timeout or the callback ends it."""
+        while not self.ended and self.opt.budget is not None and self.opt.asked < self.opt.budget:
+            if self.deadline is not None and time.monotonic() >= self.deadline:
+                self.ended = "Stopped by the timeout"
+                return
+            began = time.monotonic()
+            trial = self.opt.ask()[0]
+            if self.view is not None:
+                self.view.update(self.opt.history, model_seconds=time.monotonic() - began)
+            yield trial
+
+    def _argument(self, trial: Trial) -> Any:
+        values = _array(self.opt.space, trial.params)
+        return values if self.opt.space.positional else Named(trial.params, values)
+
+    def _tell(self, trial: Trial, value: Any) -> None:
+        try:
+            self.opt.tell(trial.number, value)
+        except InputError as error:
+            self._fail(trial, error)
+
+    def _fail(self, trial: Trial, error: Exception) -> None:
+        reason = f"{type(error).__name__}: {error}"
+        self.opt.fail(trial.number, reason)
+        self.last = error
+        self.failed += 1
+        log.warning(
+            "An evaluation must return one finite number; trial %d gave %s It is recorded as failed and the search goes on.",
+            trial.number,
+            full_stop(reason),
+        )
+
+    def _after(self, number: int, seconds: float) -> None:
+        trial = self.opt.history[number]
+        self.made += 1
+        if self.view is not None:
+            self.view.update(self.opt.history, evaluation_seconds=seconds)
+        if self.callback is not None:
+            try:
+                stop = self.callback(trial, self.opt)
+            except StopIteration:
+                stop = True
+            if stop is True:
+                self.ended = "Stopped by the callback"
+        if trial.state is State.FAILED:
+            try:
+                self.limit.check(self.made, self.failed, trial.reason or "", "this error's `optimizer`")
+            except EvaluationError as error:
+                error.optimizer = self.opt
+                raise error from self.last
+
+
+def _result(opt: Optimizer, ended: str, last: BaseException | None) -> Result:
+    try:
+        best = opt.best()
+    except StateError as nothing:
+        said = (
+            f"{nothing} The last evaluation gave {type(last).__name__}: {full_stop(str(last))}"
+            if last
+            else str(nothing)
+        )
+        failure = EvaluationError(said)
+        failure.optimizer = opt
+        raise failure from last
+    value = opt.goals.sign(opt.goals.objectives[0].outcome) * float(opt.goals.objective_values(best.outcomes)[0])
+    message = (
+        f"{ended + '. ' if ended else ''}{len(opt.history.complete)} evaluations, {len(opt.history.failed)} failed; "
+        f"best is trial {best.number}, by {best.note['chosen_by']}."
+    )
+    found = trace(opt.history, opt.goals, opt.space)
+    return Result(_array(opt.space, best.params), value, opt.history, found, opt, message)
+
+
+def _array(space: Space, params: Mapping[str, Any]) -> Array:
+    values = [params[n] for n in space.names]
+    try:
+        return np.array(values, dtype=float)
+    except ValueError:
+        return np.array(values, dtype=object)
+
+
+def _start(opt: Optimizer, x0: ArrayLike | None, y0: Sequence[Any] | None) -> None:
+    """Queue the points to evaluate first; record those whose outcomes are known."""
+    if x0 is None:
+        if y0 is not None:
+            raise InputError("`y0` belongs to points `x0`; got no x0. Pass both, or neither.")
+        return
+    if isinstance(x0, Mapping):
+        x0 = [[opt.space.canonical(x0)[n] for n in opt.space.names]]
+    try:
+        X = np.atleast_2d(np.array(x0, dtype=object))  # object: a category must not turn its neighbours into text
+    except ValueError:
+        raise InputError(
+            f"`x0` is a point of {len(opt.space)} values or a list of them; got rows of several lengths."
+        ) from None
+    if X.ndim != 2 or X.shape[1] != len(opt.space):
+        raise InputError(f"`x0` is a point of {len(opt.space)} values or a list of them; got shape {X.shape}.")
+    points = [dict(zip(opt.space.names, row.tolist(), strict=True)) for row in X]
+    if y0 is None:
+        for point in points:
+            opt.enqueue(point)
+        return
+    outcomes = (
+        list(y0) if isinstance(y0, Sequence | np.ndarray) and not isinstance(y0, Outcome) and np.shape(y0[:1]) else [y0]
+    )
+    if len(outcomes) != len(X):
+        raise InputError(f"`x0` and `y0` belong together; got {len(X)} points and {len(outcomes)} outcomes.")
+    for point, outcome in zip(points, outcomes, strict=True):
+        opt.tell(point, outcome)

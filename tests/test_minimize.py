@@ -1,0 +1,177 @@
+"""`minimize` as people use it: stopping it, running several at a time, names, failures."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pytest
+
+import alebo
+from alebo import EvaluationError, Fidelity, Float, InputError, Optimizer, Space
+from alebo.methods import METHODS, TuRBO
+
+Sobol = METHODS["sobol"]
+BOX = [(-1.0, 1.0)] * 5
+
+
+def sphere(x: Any) -> float:
+    return float((np.asarray(x, dtype=float) ** 2).sum())
+
+
+def test_ctrl_c_returns_what_was_found_so_far() -> None:
+    calls = 0
+
+    def f(x: np.ndarray) -> float:
+        nonlocal calls
+        calls += 1
+        if calls == 4:
+            raise KeyboardInterrupt
+        return sphere(x)
+
+    result = alebo.minimize(f, BOX, budget=50, method="sobol")
+    assert (len(result.history.complete), len(result.history.pending)) == (3, 1)
+    assert result.fun == min(t.outcomes["value"].mean for t in result.history.complete)
+    assert result.message.startswith("Stopped by Ctrl-C. 3 evaluations")
+    assert calls == 4
+
+
+@pytest.mark.parametrize("how", ["returns True", "raises StopIteration"])
+def test_the_callback_can_stop_it(how: str) -> None:
+    def callback(trial: alebo.Trial, opt: Optimizer) -> bool:
+        if trial.number == 2 and how == "raises StopIteration":
+            raise StopIteration
+        return trial.number == 2
+
+    result = alebo.minimize(sphere, BOX, budget=50, method="sobol", callback=callback)
+    assert result.nfev == 3
+    assert "Stopped by the callback" in result.message
+
+
+def test_a_callback_that_returns_something_else_does_not_stop_it() -> None:
+    assert alebo.minimize(sphere, BOX, budget=4, method="sobol", callback=lambda t, o: t.number + 1).nfev == 4
+
+
+def test_timeout_starts_no_more_evaluations(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [0.0]
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+
+    def f(x: np.ndarray) -> float:
+        now[0] += 10.0
+        return sphere(x)
+
+    result = alebo.minimize(f, BOX, budget=50, method="sobol", timeout=25.0)
+    assert result.nfev == 3
+    assert "Stopped by the timeout" in result.message
+
+
+@pytest.mark.parametrize("timeout", [0, -1, float("nan"), float("inf"), "10"])
+def test_bad_timeout(timeout: Any) -> None:
+    with pytest.raises(InputError, match="`timeout > 0` must hold"):
+        alebo.minimize(sphere, BOX, timeout=timeout)
+
+
+def test_several_at_a_time() -> None:
+    together = threading.Barrier(3, timeout=20)
+
+    def f(x: np.ndarray) -> float:
+        together.wait()
+        return sphere(x)
+
+    result = alebo.minimize(f, BOX, budget=6, method="sobol", n_jobs=3)
+    assert len(result.history.complete) == 6
+    with pytest.raises(InputError, match="`n_jobs >= 1` must hold"):
+        alebo.minimize(f, BOX, n_jobs=0)
+
+
+def test_several_at_a_time_with_failures() -> None:
+    def f(x: np.ndarray) -> float:
+        if x[0] > 0:
+            raise OSError("licence")
+        return sphere(x)
+
+    result = alebo.minimize(f, BOX, budget=8, method="sobol", n_jobs=2, max_failed=1)
+    assert {t.reason for t in result.history.failed} == {"OSError: licence"}
+    assert len(result.history.pending) == 0
+
+
+def test_a_method_by_name_is_that_method() -> None:
+    assert alebo.minimize(sphere, BOX, budget=2, method="turbo").optimizer.method == TuRBO()
+    with pytest.raises(InputError, match="Did you mean 'turbo'"):
+        alebo.minimize(sphere, BOX, budget=2, method="tubo")
+
+
+def test_names_for_a_named_space_and_an_array_for_plain_bounds() -> None:
+    seen: list[Any] = []
+
+    def f(p: Any) -> float:
+        seen.append(p)
+        return 1.0
+
+    space = Space([Float("gain", 0, 1), alebo.Int("layers", 1, 4), alebo.Categorical("act", ["relu", "tanh"])])
+    result = alebo.minimize(f, space, budget=1, method="sobol")
+    assert isinstance(seen[0], Mapping)
+    assert set(seen[0]) == {"gain", "layers", "act"}
+    assert isinstance(seen[0]["layers"], int)
+    assert result.params == seen[0]
+    for plain in (BOX, Space.from_bounds(BOX)):
+        alebo.minimize(f, plain, budget=1, method="sobol")
+        assert isinstance(seen[-1], np.ndarray)
+    numbers = Space([Float("gain", 0, 1), Float("rate", 0, 1)])
+    alebo.minimize(f, numbers, budget=1, method="sobol")
+    assert np.asarray(seen[-1]).tolist() == list(seen[-1].values())
+    assert seen[-1][1] == seen[-1]["rate"]
+    with pytest.raises(KeyError):
+        _ = seen[-1]["gian"]
+
+
+def test_three_failures_at_the_start_do_not_end_it() -> None:
+    calls = 0
+
+    def f(x: np.ndarray) -> float:
+        nonlocal calls
+        calls += 1
+        if calls <= 3:
+            raise OSError("no licence yet")
+        return sphere(x)
+
+    result = alebo.minimize(f, BOX, budget=8, method="sobol")
+    assert (len(result.history.failed), len(result.history.complete)) == (3, 5)
+
+
+def test_the_share_of_failures_is_settable_and_judged_from_the_tenth_on() -> None:
+    def f(x: np.ndarray) -> float:
+        return 1 / 0 if x[0] > -0.9 else 1.0
+
+    with pytest.raises(EvaluationError, match="At most 50% of the evaluations may fail") as caught:
+        alebo.minimize(f, BOX, budget=40, method="sobol")
+    kept = caught.value.optimizer
+    assert isinstance(kept, Optimizer)
+    assert 10 <= len(kept.history) < 40
+    assert isinstance(caught.value.__cause__, ZeroDivisionError)
+    assert len(alebo.minimize(f, BOX, budget=40, method="sobol", max_failed=1).history) == 40
+    for bad in (0, -1, 1.5, "half", True):
+        with pytest.raises(InputError, match="`0 < max_failed <= 1` must hold"):
+            alebo.minimize(f, BOX, max_failed=bad)  # type: ignore[arg-type]
+
+
+def test_a_reason_ends_with_a_full_stop(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.WARNING, logger="alebo"):
+        alebo.minimize(lambda x: 1 / 0 if x[0] > 0.5 else 1.0, BOX, budget=8, method="sobol")
+    assert "ZeroDivisionError: division by zero. It is recorded as failed" in caplog.text
+
+
+def test_cheap_evaluations_are_not_in_the_trace() -> None:
+    space = Space([Float("a", 0, 1), Float("b", 0, 1), Fidelity("epochs", 1, 10)])
+
+    def f(p: Mapping[str, Any]) -> float:
+        return 0.09 if p["epochs"] == 10 else -5.0
+
+    x0 = [[0.1, 0.1, 10.0], [0.2, 0.2, 1.0]]
+    result = alebo.minimize(f, space, budget=2, x0=x0)
+    assert result.fun == 0.09
+    assert result.trace.tolist() == [0.09, 0.09]

@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from ._errors import EvaluationError, InputError, StateError
 from ._failures import FailureLimit, full_stop
 from .goals import Goal, Goals, Minimize, Outcome
-from .history import History, State, Trial
+from .history import History, State, Trial, incumbents
 from .methods import Method
 from .optimizer import Optimizer, whole
 from .progress import Progress
@@ -54,14 +54,8 @@ def trace(history: History, goals: Goals, space: Space) -> Array:
 
     Evaluations below the target fidelity do not count.
     """
-    sign, best, out = goals.sign(goals.objectives[0].outcome), np.nan, []
-    for t in history:
-        if t.state is State.PENDING:
-            continue
-        if t.complete and goals.feasible(t.outcomes) and space.at_target(t.params) and space.feasible(t.params):
-            best = np.fmin(best, goals.objective_values(t.outcomes)[0])
-        out.append(sign * best)
-    return np.array(out)
+    name = goals.objectives[0].outcome
+    return np.array([np.nan if t is None else t.outcomes[name].mean for _, t in incumbents(history, goals, space)])
 
 
 def minimize(

@@ -81,7 +81,7 @@ def _step(problem: Problem, optimizer: Optimizer, record: dict[str, Any], seed: 
     clock = time.process_time()
     trial = optimizer.ask()[0]
     record["seconds"]["model"].append(_seconds(clock))
-    clock = _cpu()
+    clock = cpu_seconds()
     try:
         values = list(trial.params.values())
         numbers = all(isinstance(v, int | float) for v in values)
@@ -92,7 +92,7 @@ def _step(problem: Problem, optimizer: Optimizer, record: dict[str, Any], seed: 
     except Exception as error:  # a problem may crash at some points (real ones do): that costs one evaluation
         optimizer.fail(trial.number, f"{type(error).__name__}: {error}")
         truth, measured, feasible = {}, {}, False
-    record["seconds"]["evaluation"] = round(record["seconds"]["evaluation"] + _cpu() - clock, 5)
+    record["seconds"]["evaluation"] = round(record["seconds"]["evaluation"] + cpu_seconds() - clock, 5)
     for name, series in record["outcomes"].items():
         series.append(_round(measured.get(name)))
     for name, series in record["truth"].items():
@@ -135,7 +135,7 @@ def _stored(problem: Problem) -> list[str]:
     return [g.outcome for g in goals.objectives] if len(goals.constraints) > MANY else list(goals.outcomes)
 
 
-def _cpu() -> float:
+def cpu_seconds() -> float:
     """CPU seconds of this process and of the programs that it ran to their end."""
     return time.process_time() + sum(resource.getrusage(resource.RUSAGE_CHILDREN)[:2])
 

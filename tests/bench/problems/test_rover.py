@@ -42,6 +42,14 @@ def test_boxes_leave_the_border_free() -> None:
     assert np.all(rover.boxes() + rover.HALF <= 0.9 + 1e-12)
 
 
+def test_fifty_points_on_the_same_map() -> None:
+    p = problem("rover-100")
+    assert p.D == 100
+    assert 4.9 < p.evaluate(rover.border(50)) < 4.936
+    still = np.tile([0.02, 0.02], 50)
+    assert p.evaluate(still) == pytest.approx(5 - 10 * (0.06 + 1.86))
+
+
 def test_wrong_shape() -> None:
     with pytest.raises(alebo.InputError, match="60 numbers"):
         rover.reward(np.zeros(30))

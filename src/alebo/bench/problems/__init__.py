@@ -58,6 +58,11 @@ def _levy(d: int) -> Problem:
     return replace(embed(moved, 100, name=f"levy{d}-100"), paper_dim=None)
 
 
+def _full(base: Problem) -> Problem:
+    # all parameters matter; the optimum is moved, so that it is not in the middle of the box
+    return shift(base, name=f"{base.name}-{base.D}")
+
+
 def lazy(module: str, attribute: str) -> Callable[[], Problem]:
     """A factory that imports `alebo.bench.problems.<module>` only when called: for problems with heavy parts."""
 
@@ -77,6 +82,8 @@ PROBLEMS: dict[str, Callable[[], Problem]] = {
     "gramacy-100": _gramacy,
     "levy20-100": lambda: _levy(20),
     "levy100-100": lambda: _levy(100),
+    "ackley100-100": lambda: _full(functions.ackley(100)),
+    "rosenbrock100-100": lambda: _full(functions.rosenbrock(100)),
     "branin-currin-100": lambda: embed(functions.branin_currin(), 100, name="branin-currin-100"),
     "mixed-70": functions.mixed,
     # noise of 5 % of the range of Hartmann6 (0 to -3.32) and of Gramacy's objective (0 to 2); Branin's wells are flat
@@ -93,6 +100,7 @@ PROBLEMS: dict[str, Callable[[], Problem]] = {
     "nasbench201-30": lazy("nas", "nasbench201"),
     "nasbench201-30-penalised": lazy("nas", "nasbench201_penalised"),
     "rover-60": lazy("rover", "rover"),
+    "rover-100": lazy("rover", "rover_100"),
     "lasso-simple-60": lazy("lasso", "lasso_simple"),
     "lasso-medium-100": lazy("lasso", "lasso_medium"),
     "lasso-high-300": lazy("lasso", "lasso_high"),
@@ -103,6 +111,9 @@ PROBLEMS: dict[str, Callable[[], Problem]] = {
     "halfcheetah-102": lazy("gym", "halfcheetah"),
     "walker-102": lazy("gym", "walker"),
     "tuning-22": lazy("tuning", "tuning"),
+    "hpob-5971-9970-16": lazy("hpob", "hpob_5971"),
+    "hpob-6767-31-18": lazy("hpob", "hpob_6767"),
+    **{f"bbob-f{f}-100": lazy("bbob", f"f{f}") for f in (2, 8, 12, 17, 24)},
     "mopta08-124": lazy("mopta", "mopta08"),
     "mopta08-124-hard": lazy("mopta", "mopta08_hard"),
 }

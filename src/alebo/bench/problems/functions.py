@@ -57,6 +57,17 @@ def levy_value(x: Array) -> float:
     return float(math.sin(math.pi * w[0]) ** 2 + middle + (w[-1] - 1) ** 2 * (1 + math.sin(2 * math.pi * w[-1]) ** 2))
 
 
+def ackley_value(x: Array) -> float:
+    x = np.asarray(x, dtype=float)
+    waves = math.exp(float(np.mean(np.cos(2 * math.pi * x))))
+    return -20.0 * math.exp(-0.2 * math.sqrt(float(np.mean(x**2)))) - waves + 20.0 + math.e
+
+
+def rosenbrock_value(x: Array) -> float:
+    x = np.asarray(x, dtype=float)
+    return float(np.sum(100.0 * (x[1:] - x[:-1] ** 2) ** 2 + (1.0 - x[:-1]) ** 2))
+
+
 def branin_currin_value(x: Array) -> dict[str, float]:
     u, v = float(x[0]), float(x[1])
     factor = 1.0 - math.exp(-1.0 / (2.0 * v)) if v > 0 else 1.0
@@ -112,6 +123,32 @@ def levy(d: int) -> Problem:
         f"levy{d}",
         Space.from_bounds([(-10, 10)] * d),
         levy_value,
+        optimum=0.0,
+        optimisers=np.ones((1, d)),
+        budget=200,
+        active=d,
+    )
+
+
+def ackley(d: int) -> Problem:
+    """Ackley in d dimensions, all of which matter, in the box [-5, 10]^d that high-dimensional comparisons use."""
+    return Problem(
+        f"ackley{d}",
+        Space.from_bounds([(-5, 10)] * d),
+        ackley_value,
+        optimum=0.0,
+        optimisers=np.zeros((1, d)),
+        budget=200,
+        active=d,
+    )
+
+
+def rosenbrock(d: int) -> Problem:
+    """Rosenbrock's valley in d dimensions, all of which matter."""
+    return Problem(
+        f"rosenbrock{d}",
+        Space.from_bounds([(-5, 10)] * d),
+        rosenbrock_value,
         optimum=0.0,
         optimisers=np.ones((1, d)),
         budget=200,

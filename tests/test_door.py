@@ -73,3 +73,24 @@ def test_typed_package() -> None:
     from importlib.resources import files
 
     assert files("alebo").joinpath("py.typed").is_file()
+
+
+def test_minimize_needs_no_posix_and_a_stored_study_says_that_it_does() -> None:
+    """As on Windows, where there is no fcntl."""
+    code = (
+        "import sys; sys.modules['fcntl'] = None\n"
+        "import alebo\n"
+        "print(alebo.minimize(lambda x: x[0], [(0, 1)] * 3, budget=2, method='sobol').nfev)\n"
+        "try:\n    alebo.Study\nexcept alebo.MissingPartError as error:\n    print(error)\n"
+    )
+    said = run(code)
+    assert said.startswith("2\n")
+    assert "POSIX" in said
+    assert "WSL" in said
+
+
+def test_the_public_names_stand_in_one_place() -> None:
+    from pathlib import Path
+
+    source = Path(alebo.__file__).read_text()
+    assert not [name for name in alebo.__all__ if name != "__version__" and f'"{name}"' in source]

@@ -32,7 +32,7 @@ try:
     from optuna.trial import TrialState
 except ImportError:
     raise MissingPartError(
-        'The EmbeddingSampler needs Optuna 5, which is not installed. Run: pip install "alebo[study]"'
+        'The EmbeddingSampler needs Optuna 5, which is not installed. Run: pip install "optuna>=5" "pebble>=5.1"'
     ) from None
 
 if TYPE_CHECKING:

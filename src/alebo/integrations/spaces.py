@@ -48,7 +48,7 @@ def to_optuna(space: Space) -> dict[str, BaseDistribution]:
     try:
         from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
     except ImportError:
-        raise MissingPartError('Optuna is not installed. Run: pip install "alebo[study]"') from None
+        raise MissingPartError('Optuna is not installed. Run: pip install "optuna>=5" "pebble>=5.1"') from None
     _refuse_constraints(space, "Optuna's distributions")
     out: dict[str, BaseDistribution] = {}
     for p in space.parameters:

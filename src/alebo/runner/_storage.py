@@ -36,7 +36,7 @@ def require_optuna() -> None:
         import optuna  # noqa: F401
     except ImportError:
         raise MissingPartError(
-            'A study needs Optuna, which is not installed. Run: pip install "alebo[study]"'
+            'A study needs Optuna, which is not installed. Run: pip install "optuna>=5" "pebble>=5.1"'
         ) from None
 
 

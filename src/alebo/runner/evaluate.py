@@ -206,7 +206,7 @@ class _ProcessPool:
             from pebble import ProcessPool
         except ImportError:
             raise MissingPartError(
-                'The default pool needs pebble, which is not installed. Run: pip install "alebo[study]"'
+                'The default pool needs pebble, which is not installed. Run: pip install "optuna>=5" "pebble>=5.1"'
             ) from None
         try:
             pickle.dumps(f)

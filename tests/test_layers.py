@@ -14,6 +14,7 @@ ROOT = Path(__file__).parents[1] / "src" / "alebo"
 RANK = {
     "_errors": 0,
     "_seeds": 0,
+    "_text": 0,
     "space": 1,
     "goals": 1,
     "geometry": 1,

@@ -13,7 +13,7 @@ import pytest
 
 import alebo
 from alebo.methods import Sobol
-from alebo.runner._storage import redact
+from alebo.runner._urls import redact
 
 from . import functions as fn
 from .postgres import PASSWORD

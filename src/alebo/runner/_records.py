@@ -10,8 +10,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .._errors import StudyError
+from .._text import printable
 from ..goals import AtMost, Goals, Outcome
 from ..history import State, Trial
+from ..methods import Method
+from ..methods import to_dict as method_to_dict
 from ..optimizer import Optimizer
 from ..space import Space
 
@@ -39,19 +42,48 @@ def plain(data: dict[str, Any]) -> dict[str, Any]:
 
 
 def meta_of(opt: Optimizer, name: str, directions: list[int]) -> dict[str, Any]:
+    """What a study is, as plain data: everything but its trials."""
     data = {k: v for k, v in opt.to_dict().items() if k != "trials"}
-    stored, unstored = {}, []
-    for key, value in data["method"].items():
-        try:
-            stored[key] = json.loads(json.dumps(value, allow_nan=False))
-        except (TypeError, ValueError):
-            unstored.append(key)
-    data["method"] = {**stored, "unstored": unstored} if unstored else stored
+    data["method"] = _method_data(opt.method)
     return plain({**data, "format": FORMAT, "name": name, "directions": directions})
 
 
+def _method_data(method: Method) -> dict[str, Any]:
+    """The method's settings; one that is no plain data (a function) is kept by its name, to be compared and passed again."""
+    stored: dict[str, Any] = {}
+    unstored: dict[str, str] = {}
+    for key, value in method_to_dict(method).items():
+        try:
+            stored[key] = json.loads(json.dumps(value, allow_nan=False))
+        except (TypeError, ValueError):
+            unstored[key] = _name_of(value)
+    return {**stored, "unstored": unstored} if unstored else stored
+
+
+def _name_of(value: Any) -> str:
+    """A name for a value that is no plain data, the same in every process."""
+    if callable(value) and hasattr(value, "__qualname__"):
+        return f"{getattr(value, '__module__', '')}:{value.__qualname__}"
+    text = repr(value)
+    return type(value).__qualname__ if " at 0x" in text else f"{type(value).__qualname__} {text}"
+
+
+def needs_method(meta: Mapping[str, Any]) -> list[str]:
+    """The settings of the method that are no plain data, so that it must be passed again."""
+    method = meta["method"]
+    if "settings" in method:  # as written by alebo 0.1
+        return ["all of its settings"]
+    return list(method.get("unstored", ()))
+
+
+def _same_method(had: Any, got: Any) -> bool:
+    if isinstance(had, Mapping) and "settings" in had:  # alebo 0.1 kept only the name
+        return bool(had["name"] == got["name"] and "unstored" in got)
+    return bool(had == got)
+
+
 def compare(where: str, stored: Mapping[str, Any], meta: Mapping[str, Any]) -> None:
-    """Raise a sentence unless the stored study is the one that was asked for."""
+    """Raise a StudyError unless the stored study is the one that was asked for."""
     for key, word in (
         ("space", "space"),
         ("constraints", "space"),
@@ -59,9 +91,9 @@ def compare(where: str, stored: Mapping[str, Any], meta: Mapping[str, Any]) -> N
         ("method", "method"),
         ("seed", "seed"),
     ):
-        if stored.get(key) == meta[key]:
-            continue
         had, got = stored.get(key), meta[key]
+        if _same_method(had, got) if key == "method" else had == got:
+            continue
         if key == "space" and isinstance(had, Mapping):
             differing = [n for n in {**had, **got} if had.get(n) != got.get(n)]
             had, got = {n: had.get(n) for n in differing[:3]}, {n: got.get(n) for n in differing[:3]}
@@ -69,8 +101,8 @@ def compare(where: str, stored: Mapping[str, Any], meta: Mapping[str, Any]) -> N
                 had, got = "another order of names", "this one"
         raise StudyError(
             f"A study keeps its {word}; {where} was begun with {str(had)[:200]}, and got {str(got)[:200]}. Choose "
-            "another "
-            f"path (or name), or give the {word} it was begun with."
+            "another path "
+            f"(or name), or give the {word} it was begun with."
         )
     if list(stored["space"]) != list(meta["space"]):
         raise StudyError(f"A study keeps the order of its parameters; {where} has another one. Give them as they were.")
@@ -107,7 +139,12 @@ def constraints_of(trial: Trial, goals: Goals) -> dict[str, float]:
 
 
 def trial_of(frozen: FrozenTrial, space: Space, goals: Goals) -> Trial:
-    """Our trial from Optuna's. The copy told with the outcome comes first; a state that was not written is inferred."""
+    """Our trial from Optuna's. The copy written with the outcome comes first; a missing state is inferred."""
+    trial = _trial_of(frozen, space, goals)
+    return trial if trial.reason is None else replace(trial, reason=printable(trial.reason))
+
+
+def _trial_of(frozen: FrozenTrial, space: Space, goals: Goals) -> Trial:
     from optuna.trial import TrialState
 
     attrs = frozen.user_attrs
@@ -128,9 +165,7 @@ def trial_of(frozen: FrozenTrial, space: Space, goals: Goals) -> Trial:
     if "outcomes" in attrs:
         outcomes = {k: Outcome(float(m), None if s is None else float(s)) for k, (m, s) in attrs["outcomes"].items()}
         return replace(trial, outcomes=outcomes, state=State.COMPLETE)
-    if (
-        frozen.state is TrialState.COMPLETE and frozen.values is not None
-    ):  # its outcomes were damaged; the values remain
+    if frozen.state is TrialState.COMPLETE and frozen.values is not None:  # its outcomes were damaged; values remain
         known = {g.outcome: Outcome(float(v)) for g, v in zip(goals.objectives, frozen.values, strict=True)}
         if set(known) == set(goals.outcomes):
             return replace(trial, outcomes=known, state=State.COMPLETE)

@@ -1,33 +1,91 @@
-"""Where a study lives: a journal file by path, PostgreSQL by URL. Strings become storages here, and only here."""
+"""Where a study lives: the few calls that a Study needs, and which storage a path or an address means."""
 
 from __future__ import annotations
 
 import os
-import re
-from importlib.util import find_spec
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .._errors import MissingPartError, StudyError
-from ._claims import Claims, FileClaims, PostgresClaims, number_of
+from ._claims import Claims
+from ._patience import Patience
+from ._urls import is_url, redact
 
 if TYPE_CHECKING:
-    from optuna.storages import BaseStorage
+    from optuna.trial import FrozenTrial
 
-_SCHEME = re.compile(r"^[a-zA-Z][a-zA-Z0-9+]*://")
-_SECRET = re.compile(
-    r"(?P<before>://[^/@]*?:)[^/]*(?P<after>@)|(?P<key>(?:password|passfile|sslpassword)=)[^&\s]*", re.IGNORECASE
-)
+__all__ = ["Outcome", "Storage", "connect", "redact", "require_optuna"]
 
 
-def is_url(where: str) -> bool:
-    """Whether this names a database and not a file."""
-    return bool(_SCHEME.match(where))
+@dataclass(frozen=True)
+class Outcome:
+    """What finishes a trial: written in one piece, or not at all."""
+
+    complete: bool
+    values: Sequence[float] = ()  # of the objectives, in their order
+    attributes: Mapping[str, Any] = field(default_factory=dict)
+    constraints: Mapping[str, float] = field(default_factory=dict)
 
 
-def redact(text: str) -> str:
-    """The text with every password of a URL in it replaced: what may be shown or logged."""
-    return _SECRET.sub(lambda m: m["before"] + "***" + m["after"] if m["before"] else m["key"] + "***", text)
+class Storage(ABC):
+    """One study in a storage. All calls may be made by many processes at once; each takes effect whole or not at all.
+
+    Attributes:
+        where: The storage, as it may be shown.
+        claims: Who asks and who lives.
+        twice: Whether what matters is to be written in two places, because one of them may be damaged.
+        read_only: Whether nothing can be written.
+        patience: How long an access waits for a storage that is away.
+    """
+
+    where: str
+    claims: Claims
+    twice: bool = False
+    read_only: bool = False
+    patience: Patience
+
+    @abstractmethod
+    def names(self) -> list[str]:
+        """The studies that are there."""
+
+    @abstractmethod
+    def select(self, name: str) -> bool:
+        """Turn to this study; False if it is not there."""
+
+    @abstractmethod
+    def create(self, name: str, directions: Sequence[int]) -> None:
+        """Make this study if it is not there, and turn to it."""
+
+    @abstractmethod
+    def attributes(self) -> dict[str, Any]:
+        """What is written about the study."""
+
+    @abstractmethod
+    def set_attribute(self, key: str, value: Any) -> None:
+        """Write something about the study."""
+
+    @abstractmethod
+    def trials(self) -> list[FrozenTrial]:
+        """All trials in the order of their numbers. They are shared: do not change them."""
+
+    @abstractmethod
+    def add(self, trial: FrozenTrial) -> bool:
+        """Add a trial under `trial.number`; False, and nothing written, if that is not the next number."""
+
+    @abstractmethod
+    def swap_owner(self, number: int, old: Any, new: Any) -> bool:
+        """Give a pending trial another owner; False if it is finished or its owner is not `old` any more."""
+
+    @abstractmethod
+    def finish(self, number: int, outcome: Outcome) -> bool:
+        """Finish a pending trial; False, and nothing written, if it is finished already."""
+
+    def close(self) -> None:
+        """Let go of what this process had claimed."""
+        self.claims.close()
 
 
 def require_optuna() -> None:
@@ -40,18 +98,15 @@ def require_optuna() -> None:
         ) from None
 
 
-def connect(where: str | os.PathLike[str], name: str, *, must_exist: bool) -> tuple[BaseStorage, Claims]:
-    """The storage at this path or URL, healed where it was damaged, and the claims of its workers."""
+def connect(where: str | os.PathLike[str], name: str, *, must_exist: bool) -> Storage:
+    """The storage at this path or address, healed where it was damaged."""
     require_optuna()
     where = os.fspath(where)
-    return _database(where, name) if is_url(where) else _file(Path(where), must_exist)
+    if is_url(where):
+        from ._postgres import PostgresStorage
 
-
-def _file(path: Path, must_exist: bool) -> tuple[BaseStorage, Claims]:
-    from optuna.storages import JournalStorage
-
-    from ._journal import Journal
-
+        return PostgresStorage(where, name)
+    path = Path(where)
     if path.is_dir():
         raise StudyError(
             f"A study is one file; {path} is a folder. Name a file in it, for instance {path / 'study.log'}."
@@ -60,73 +115,6 @@ def _file(path: Path, must_exist: bool) -> tuple[BaseStorage, Claims]:
         raise StudyError(
             f"A study must exist to be opened; there is no file {path}. Check the path, or create it first."
         )
-    if path.exists() and path.stat().st_size and not _is_journal(path):
-        raise StudyError(
-            f"A study file is a journal that alebo or Optuna wrote; {path} is something else. Choose another path."
-        )
-    claims = FileClaims(path)
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        return JournalStorage(Journal(path, claims)), claims
-    except OSError as error:
-        raise StudyError(f"A study file must be writable; {path} is not ({error}). Check its folder.") from None
+    from ._files import FileStorage
 
-
-def _is_journal(path: Path) -> bool:
-    """Whether one of the first lines is a journal's; the very first may be damaged."""
-    with open(path, "rb") as file:
-        return any(b'"op_code"' in line for _, line in zip(range(64), file, strict=False))
-
-
-def _database(url: str, name: str) -> tuple[BaseStorage, Claims]:
-    url = re.sub(r"^postgres(ql)?://", f"postgresql+{_driver()}://", url)
-    if not url.startswith("postgresql"):
-        raise StudyError(
-            f"Many machines share a study in PostgreSQL; got {redact(url)}. Give postgresql://user@host/database, or "
-            "the path "
-            "of a file for one machine."
-        )
-    try:
-        import sqlalchemy
-        from optuna.storages import RDBStorage, get_storage
-    except ImportError:
-        raise _missing() from None
-    alive = {"keepalives_idle": 30, "keepalives_interval": 10, "keepalives_count": 3, "connect_timeout": 10}
-    server = " ".join(f"-c tcp_{key}={value}" for key, value in alive.items() if key.startswith("keep"))
-    settings: dict[str, Any] = {"pool_pre_ping": True, "connect_args": {**alive, "options": server}}
-    try:
-        engine = sqlalchemy.create_engine(url, **settings)
-        with engine.connect() as connection:  # two workers that make the tables at once would trip over each other
-            key = {"key": number_of("alebo/tables")}
-            connection.execute(sqlalchemy.text("SELECT pg_advisory_xact_lock(CAST(:key AS bigint))"), key)
-            storage = RDBStorage(url, engine_kwargs=settings)
-        engine.dispose()
-    except ImportError:
-        raise _missing() from None
-    except Exception as error:
-        reason = redact(str(getattr(error, "orig", None) or error)).strip().splitlines()
-        raise StudyError(
-            f"A study's database must be reachable; {redact(url)} is not: {without(url, reason[0] if reason else '')} "
-            "Check the host, the port, the database and the password."
-        ) from None
-    return get_storage(storage), PostgresClaims(storage.engine, name)
-
-
-def _driver() -> str:
-    """The Python library for PostgreSQL that is here: SQLAlchemy's own guess changes with its version."""
-    return "psycopg" if find_spec("psycopg2") is None and find_spec("psycopg") is not None else "psycopg2"
-
-
-def without(url: str, text: str) -> str:
-    """The text without this URL's password, should a library have put it there."""
-    from sqlalchemy.engine import make_url
-
-    try:
-        password = make_url(url).password
-    except Exception:
-        return redact(text)
-    return redact(text.replace(password, "***") if password else text)
-
-
-def _missing() -> MissingPartError:
-    return MissingPartError('PostgreSQL needs psycopg2, which is not installed. Run: pip install "alebo[postgres]"')
+    return FileStorage(path)

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 
-from alebo.acquisition import LogEI, NoisyLogEI, candidates, evaluate, log_ei, propose
+from alebo.acquisition import LogEI, NoisyLogEI, PerCost, candidates, evaluate, log_ei, propose
 from alebo.geometry import hypersphere, identity
 from alebo.models import fit_gp
 
@@ -134,14 +134,14 @@ def test_the_identity_embedding_is_plain_bo_in_the_box():
     assert np.abs(y).max() <= 1.0
 
 
-def test_another_acquisition_goes_through_the_same_room():
+def test_another_acquisition_is_maximised_in_the_same_way():
     embedding, _, _, model = world()
     y, _ = propose(qUpperConfidenceBound(model, beta=0.5), embedding.domain, 0)
     assert embedding.domain.contains(y)
 
 
 def test_raw_points_are_compared_in_pieces(monkeypatch):
-    import alebo.acquisition as room
+    from alebo.acquisition import maximize
 
     widths = []
 
@@ -149,7 +149,7 @@ def test_raw_points_are_compared_in_pieces(monkeypatch):
         widths.append(len(X))
         return X.sum((-1, -2))
 
-    monkeypatch.setattr(room, "CHUNK", 40_000)
+    monkeypatch.setattr(maximize, "PIECE", 10)
     evaluate(acquisition, np.zeros((101, 3)))
     assert max(widths) == 10
     assert sum(widths) == 101
@@ -204,7 +204,7 @@ class TestNoisy:
         side = torch.from_numpy(4.0 * embedding.up(Y)[:, 11])
         cost = fit_gp(torch.from_numpy(Y), side, samples=2, seed=1)
         dear, _ = propose(NoisyLogEI(model, seed=0), embedding.domain, 0, around=Y)
-        cheap, _ = propose(NoisyLogEI(model, cost=cost, seed=0), embedding.domain, 0, around=Y)
+        cheap, _ = propose(PerCost(NoisyLogEI(model, seed=0), cost), embedding.domain, 0, around=Y)
         price = [float(cost.posterior(torch.from_numpy(y[None])).mean) for y in (cheap, dear)]
         assert price[0] < price[1]
 

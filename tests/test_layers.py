@@ -183,7 +183,7 @@ def test_optional_libraries_stay_outside_the_core(module: str) -> None:
     ("module", "source"),
     [
         ("geometry.polytope", "from ..space import Space"),
-        ("models.kernel", "from ..goals import Goals"),
+        ("models.ard", "from ..goals import Goals"),
         ("space", "def f():\n    from .optimizer import Optimizer"),
         ("methods.alebo", "import alebo.optimizer"),
         ("methods.alebo", "def f():\n    import alebo"),

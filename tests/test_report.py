@@ -142,7 +142,7 @@ def test_in_a_real_browser(tmp_path: Path, goals: Goals, D: int, n: int, monkeyp
     require_part("Chromium", chromium() is not None, "Install it: apt-get install chromium.")
     history, space = run_of(D, n, goals)
     if D == 1000:  # the size is at stake here, not the fit: a cheap fit has as many numbers
-        import alebo.models.chain as chain
+        import alebo.models.mahalanobis.chains as chain
 
         monkeypatch.setattr(chain, "BURN_IN", 2)
     path = tmp_path / "report.html"

@@ -10,8 +10,8 @@ import torch
 
 from alebo.bench.calibration import data, scores
 from alebo.models import fit_gp, sample_gp
-from alebo.models.chain import CHAINS, WIDTH, State, Target, sample, transition
-from alebo.models.fit import LogPosterior, Prior
+from alebo.models.mahalanobis.chains import CHAINS, WIDTH, State, Target, sample, transition
+from alebo.models.mahalanobis.likelihood import LogPosterior, MetricPrior
 
 
 def problem(n=25, d=3, noise=0.05, seed=0, known=False):
@@ -19,7 +19,7 @@ def problem(n=25, d=3, noise=0.05, seed=0, known=False):
     Y = torch.from_numpy(rng.uniform(-1, 1, (n, d)))
     v = torch.sin(3 * Y[:, 0] + Y[:, 1]) + noise * torch.from_numpy(rng.normal(size=n))
     variances = torch.full((n,), 0.01, dtype=torch.double) if known else None
-    return LogPosterior(Y, (v - v.mean()) / v.std(), variances, Prior())
+    return LogPosterior(Y, (v - v.mean()) / v.std(), variances, MetricPrior())
 
 
 @pytest.mark.parametrize("known", [False, True])
@@ -34,7 +34,7 @@ def test_the_gradient_is_that_of_finite_differences(known):
 
 def test_without_data_to_speak_of_the_chain_samples_the_prior():
     """One observation says nothing of the metric: E and z stay standard normal, and t as believed."""
-    prior = Prior(noise_at=math.log(1e-3))  # away from the floor, which cuts the distribution off
+    prior = MetricPrior(noise_at=math.log(1e-3))  # away from the floor, which cuts the distribution off
     target = Target(LogPosterior(torch.zeros(1, 2, dtype=torch.double), torch.zeros(1).double(), None, prior))
     rng = np.random.default_rng(0)
     state, places = State.first(2, rng), []
@@ -109,7 +109,7 @@ def test_a_new_chain_finds_noise_that_the_others_took_for_detail():
     joined = sample_gp(Y, values, samples=4, warm=stuck, afresh=True)
     assert len(joined.memory) == len(stuck)
     assert float(going.noises.max()) < 0.05 < float(joined.noises.max())
-    assert joined.foresight() > going.foresight()
+    assert joined.loo_log_density() > going.loo_log_density()
 
 
 def test_a_chain_in_a_wrong_world_goes_on_from_the_best_one():

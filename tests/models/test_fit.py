@@ -14,10 +14,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from alebo.models import MahalanobisKernel
-from alebo.models.fit import Hyperparameters, LogPosterior, Prior, cold_start, fit
-from alebo.models.laplace import draws
+from alebo.models.mahalanobis.laplace import draws
+from alebo.models.mahalanobis.likelihood import Hyperparameters, LogPosterior, MetricPrior, cold_start, fit
 
-NONE = Prior(0.0, 0.0, 0.0)
+NONE = MetricPrior(0.0, 0.0, 0.0)
 
 
 def problem(seed, n=15, d=3, known=False):
@@ -28,7 +28,7 @@ def problem(seed, n=15, d=3, known=False):
     noise = torch.from_numpy(rng.uniform(0.01, 0.1, n)) if known else None
     theta = cold_start(d, rng).pack()
     theta[-2:] = rng.uniform(-1, 1), rng.uniform(-4, -1)
-    return LogPosterior(Y, v, noise, Prior()), theta
+    return LogPosterior(Y, v, noise, MetricPrior()), theta
 
 
 @given(seed=st.integers(0, 10_000), known=st.booleans())
@@ -96,7 +96,7 @@ def test_a_fit_finds_the_direction_that_matters_and_a_warm_start_keeps_it():
     direction = torch.tensor([0.6, 0.8, 0.0, 0.0], dtype=torch.double)
     v = torch.sin(1.5 * Y @ direction)
     v = (v - v.mean()) / v.std()
-    target = LogPosterior(Y, v, None, Prior())
+    target = LogPosterior(Y, v, None, MetricPrior())
     mode, value = fit(target, None, [cold_start(4, rng) for _ in range(4)])
     gamma = mode.U.mT @ mode.U
     leading = torch.linalg.eigh(gamma).eigenvectors[:, -1]

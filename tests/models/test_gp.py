@@ -18,7 +18,7 @@ from botorch.acquisition import (
 from botorch.models.model import ModelList
 
 from alebo.models import MahalanobisGP, fit_gp
-from alebo.models.fit import Hyperparameters
+from alebo.models.mahalanobis.likelihood import Hyperparameters
 
 
 def data(n=40, d=3, noise=0.0, seed=0):

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from alebo.geometry import gaussian, hesbo, hypersphere
 from alebo.models import MahalanobisKernel
-from alebo.models.kernel import distances
+from alebo.models.mahalanobis.kernel import distances
 
 
 @given(seed=st.integers(0, 10_000), kind=st.sampled_from([hypersphere, gaussian, hesbo]))

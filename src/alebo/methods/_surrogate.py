@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -13,7 +14,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from .._seeds import derive
-from ..acquisition import Acquisition, LogEI, NoisyLogEHVI, NoisyLogEI
+from ..acquisition import Acquisition, LogEI, NoisyLogEHVI, NoisyLogEI, PerCost, PerLook, at_target
 from ..goals import AtMost, Goals, Outcome
 from ..history import Trial
 from ..models import MahalanobisGP
@@ -45,11 +46,6 @@ class Surrogate:
     def noisy(self) -> bool:
         """Whether some objective or constraint is measured with noise that matters."""
         return any(float(m.noise.median()) > NOISY for m in (*self.objectives, *self.constraints))
-
-    @property
-    def plain(self) -> bool:
-        """One objective, and nothing else: no constraint, cost or noise that matters."""
-        return len(self.objectives) == 1 and not self.constraints and self.cost is None and not self.noisy
 
     def noise_is_evident(self) -> bool:
         """Whether standard errors were told, or the data speak clearly for noise: by a likelihood ratio against none."""
@@ -102,16 +98,37 @@ class Surrogate:
             constraints=tuple(m.share(i, of) for m in self.constraints),
         )
 
-    def acquisition(self, pending: Tensor | None, seed: int, doubt: float = 1.0) -> Acquisition:
-        """What the next point should maximise; for one objective, in units of its standardised value."""
+    def acquisition(
+        self,
+        pending: Tensor | None,
+        seed: int,
+        doubt: float = 1.0,
+        log_cost: Callable[[Tensor], Tensor] | None = None,
+    ) -> Acquisition:
+        """What the next point should maximise; for one objective, in units of its standardised value.
+
+        `log_cost` is given where coordinate 0 is a fidelity: improvement then counts at the target, per unit of that cost.
+        """
+        target = None if log_cost is None else at_target
+        acquisition: Acquisition
         if len(self.objectives) > 1:
-            return NoisyLogEHVI(
-                self.objectives, self.constraints, reference=self.reference(), pending=pending, seed=seed
+            acquisition = NoisyLogEHVI(
+                self.objectives,
+                self.constraints,
+                reference=self.reference(),
+                pending=pending,
+                target=target,
+                seed=seed,
             )
-        objective = self.objectives[0]
-        if self.plain and pending is None:
-            return LogEI(objective, doubt)
-        return NoisyLogEI(objective, self.constraints, self.cost, pending=pending, seed=seed)
+        elif pending is None and not self.constraints and not self.noisy and (self.cost is None or target is not None):
+            model = self.objectives[0]
+            best = math.nan if target is None else float(model.marginals(target(model.points)).mean.max())
+            acquisition = LogEI(model, best=best, doubt=doubt)
+        else:
+            acquisition = NoisyLogEI(self.objectives[0], self.constraints, pending=pending, target=target, seed=seed)
+        if log_cost is not None:
+            return PerLook(acquisition, self.objectives, log_cost)
+        return acquisition if self.cost is None else PerCost(acquisition, self.cost)
 
     def reference(self) -> NDArray[np.float64] | None:
         """The given reference point, maximised; None where one of them is to be inferred."""

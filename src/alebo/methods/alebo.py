@@ -23,13 +23,11 @@ from torch import Tensor
 from .. import geometry
 from .._errors import InputError
 from .._seeds import derive, generator
-from ..acquisition import Acquisition, FidelityLogEI, candidates, evaluate, scatter
+from ..acquisition import Acquisition, candidates, evaluate, scatter
 from ..geometry import Embedding, Polytope
 from ..goals import Goals, Outcome
 from ..history import History, Trial
-from ..models import MahalanobisGP, fit_gp, sample_gp
-from ..models.fit import PAPER, Prior
-from ..models.laplace import default_inflation
+from ..models import PAPER, MahalanobisGP, MetricPrior, default_inflation, fit_gp, sample_gp
 from ..space import Space
 from ._fitted import Fitted, by_outcome
 from ._method import Method, Suggestion, Supports, setting
@@ -238,7 +236,7 @@ class ALEBO(Method):
         if self.acquisition is not None:
             acquisition = self.acquisition(surrogate, waiting)
         elif space.fidelity is not None:
-            acquisition = FidelityLogEI(surrogate.objectives[0], _log_cost(surrogate, space))
+            acquisition = surrogate.acquisition(waiting, seed, log_cost=_log_cost(surrogate, space))
         else:
             acquisition = surrogate.acquisition(waiting, seed, SETTLED if self._settles(history) else 1.0)
         domain = self.domain(embedding, space)
@@ -349,7 +347,7 @@ class ALEBO(Method):
         return partial(
             fit_gp,
             samples=self.samples,
-            prior=Prior(ridge=self.ridge) if self.ridge > 0 else PAPER,
+            prior=MetricPrior(ridge=self.ridge) if self.ridge > 0 else PAPER,
             cold=self.cold if often else 0,
             iterations=self.iterations if n <= 500 else max(10, int(self.iterations * (500 / n) ** 2)),
             inflation=inflation,

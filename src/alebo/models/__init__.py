@@ -1,9 +1,12 @@
-"""Surrogate models: the Mahalanobis GP of linear embeddings, and the full-space GP with one lengthscale per coordinate."""
+"""Surrogate models: the Mahalanobis GP of linear embeddings, the full-space GP, the additive GP, and mixtures of models."""
 
 from .ard import ARDGP as ARDGP
 from .ard import fit_ard as fit_ard
-from .gp import MahalanobisGP as MahalanobisGP
-from .gp import fit_gp as fit_gp
-from .gp import sample_gp as sample_gp
-from .kernel import MahalanobisKernel as MahalanobisKernel
+from .mahalanobis import PAPER as PAPER
+from .mahalanobis import MahalanobisGP as MahalanobisGP
+from .mahalanobis import MahalanobisKernel as MahalanobisKernel
+from .mahalanobis import MetricPrior as MetricPrior
+from .mahalanobis import default_inflation as default_inflation
+from .mahalanobis import fit_gp as fit_gp
+from .mahalanobis import sample_gp as sample_gp
 from .priors import ARDPrior as ARDPrior

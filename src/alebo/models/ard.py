@@ -33,6 +33,7 @@ Array: TypeAlias = NDArray[np.float64]
 
 COLD_ITERATIONS = 100  # of L-BFGS-B from each of the prior's starts
 WARM_ITERATIONS = 20  # from where the last fit ended
+DRAWS = 8  # joint draws that stand for the uncertainty of measured outcomes
 KEPT = 64  # lengthscales that the memory holds at most, those farthest from the typical one
 DIGITS = 3  # of a remembered logarithm
 NEAR = 0.05  # a log lengthscale this near to the typical one is not worth remembering
@@ -43,7 +44,7 @@ class ARDGP:
     """A fitted process, frozen. Outcomes are standardised inside; `posterior` answers in the user's units."""
 
     X: Array  # n x D
-    v: Array  # n, standardised outcomes
+    targets: Array  # n standardised outcomes, or p x n draws of them
     kernel: Kernel
     lengthscales: Array  # D
     variance: float  # of the signal, standardised
@@ -58,7 +59,7 @@ class ARDGP:
     def of(
         cls,
         X: Array,
-        v: Array,
+        targets: Array,
         kernel: Kernel,
         lengthscales: Array,
         variance: float,
@@ -68,10 +69,10 @@ class ARDGP:
         **rest: Any,
     ) -> ARDGP:
         """The process with these parameters; the constant mean, where it is not given, at its most likely value."""
-        made = cls(X, v, kernel, lengthscales, variance, noises, 0.0 if mean is None else mean, **rest)
+        made = cls(X, targets, kernel, lengthscales, variance, noises, 0.0 if mean is None else mean, **rest)
         if mean is not None:
             return made
-        ones, target = made._root_inverse.sum(1), made._root_inverse @ v
+        ones, target = made._root_inverse.sum(1), made._root_inverse @ targets
         return replace(made, mean=float(ones @ target / (ones @ ones)))
 
     @property
@@ -84,14 +85,14 @@ class ARDGP:
         return torch.from_numpy(self.X)
 
     @property
+    def v(self) -> Tensor:
+        """The standardised outcomes.  -> n, or p x n draws"""
+        return torch.from_numpy(self.targets)
+
+    @property
     def noise(self) -> Tensor:
         """The noise variance of every standardised outcome.  -> n"""
         return torch.from_numpy(self.noises)
-
-    @property
-    def train_targets(self) -> Tensor:
-        """The outcomes in the user's units.  -> n"""
-        return torch.from_numpy(self.shift + self.scale * self.v)
 
     @cached_property
     def _scaled(self) -> tuple[Array, Array]:
@@ -111,12 +112,13 @@ class ARDGP:
 
     @cached_property
     def _weights(self) -> Array:
-        """K^-1 (v - c).  -> n"""
-        weights: Array = self._root_inverse.T @ (self._root_inverse @ (self.v - self.mean))
+        """K^-1 (v - c).  -> p x n"""
+        off = np.atleast_2d(self.targets) - self.mean
+        weights: Array = (off @ self._root_inverse.T) @ self._root_inverse
         return weights
 
     def marginals(self, W: Tensor) -> Marginals:
-        """Mean and variance at single points, standardised, with their vector-Jacobian product.  k x D -> 1 x k, 1 x k"""
+        """Mean and variance at single points, standardised, with their vector-Jacobian product.  k x D -> p x k, p x k"""
         centre, U = self._scaled
         Z = (W.detach().numpy() - centre) / self.lengthscales
         k, slope = kernel_of(squared_distances(Z, U), self.kernel)
@@ -125,14 +127,15 @@ class ARDGP:
         left = self.variance - np.einsum("ij,ij->i", V, V)
 
         def back(by_mean: Tensor, by_variance: Tensor) -> Tensor:
-            pull = np.outer(by_mean[0].numpy(), self._weights)
-            pull -= ((2.0 * np.where(left > 1e-12, by_variance[0].numpy(), 0.0))[:, None] * V) @ self._root_inverse
+            pull = by_mean.numpy().T @ self._weights
+            by_left = np.where(left > 1e-12, by_variance.numpy().sum(0), 0.0)
+            pull -= ((2.0 * by_left)[:, None] * V) @ self._root_inverse
             pull *= 2.0 * self.variance * slope  # derivative by r2, times the 2 of its own derivative
             moved: Array = (pull.sum(1)[:, None] * Z - pull @ U) / self.lengthscales
             return torch.from_numpy(moved)
 
-        mean = torch.from_numpy(self.mean + k @ self._weights)
-        return Marginals(mean[None], torch.from_numpy(np.maximum(left, 1e-12))[None], back)
+        mean = torch.from_numpy(self.mean + self._weights @ k.T)
+        return Marginals(mean, torch.from_numpy(np.maximum(left, 1e-12)).expand(len(mean), -1), back)
 
     def posterior(self, X: Tensor) -> tuple[Tensor, Tensor]:
         """Mean and variance of the noiseless outcome, in the user's units; differentiable by Torch.  k x D -> k, k"""
@@ -146,7 +149,7 @@ class ARDGP:
         k = self.variance * kernel_of(squared_distances(Z, U), self.kernel)[0]
         V = k @ self._root_inverse.T
         joint = self.variance * kernel_of(squared_distances(Z), self.kernel)[0] - V @ V.T
-        return torch.from_numpy(self.mean + k @ self._weights), torch.from_numpy(joint)
+        return torch.from_numpy(self.mean + k @ self._weights[0]), torch.from_numpy(joint)
 
     def draws(self, X: Tensor, count: int, seed: int) -> Tensor:
         """Joint draws of the noiseless outcome, in the user's units.  k x D -> count x k"""
@@ -155,31 +158,32 @@ class ARDGP:
         white = torch.from_numpy(generator(seed, "sample").standard_normal((len(X), count)))
         return self.shift + self.scale * (mean + (safe_cholesky(covariance) @ white).T)
 
-    def draw(self, X: Tensor, rng: np.random.Generator) -> ARDGP:
-        """The process conditioned on one joint draw of its noiseless outcome at X.  k x D"""
-        mean, covariance = self.covariance(X)
+    def draw(self, points: Tensor, rng: np.random.Generator) -> ARDGP:
+        """The process conditioned on each of `DRAWS` joint draws of its noiseless outcome at the points.  k x D"""
+        mean, covariance = self.covariance(points)
         covariance.diagonal().add_(1e-7)
-        v = mean + safe_cholesky(covariance) @ torch.from_numpy(rng.standard_normal(len(X)))
-        jitter = np.full(len(X), 1e-6 * max(1e-3 * self.variance, 1.0))
-        return replace(self, X=X.numpy(), v=v.numpy(), noises=jitter, known_noise=True, log_density=math.nan)
+        white = torch.from_numpy(rng.standard_normal((len(points), DRAWS)))
+        v = (mean + (safe_cholesky(covariance) @ white).T).numpy()
+        jitter = np.full(len(points), 1e-6 * max(1e-3 * self.variance, 1.0))
+        return replace(self, X=points.numpy(), targets=v, noises=jitter, log_density=math.nan)
 
     def conditioned(self, X: Tensor, v: Tensor) -> ARDGP:
         """The same process with noiseless observations `v`, standardised, at `X`.  k x D, k"""
         return replace(
             self,
             X=np.concatenate([self.X, X.detach().numpy()]),
-            v=np.concatenate([self.v, v.detach().numpy()]),
+            targets=np.concatenate([self.targets, v.detach().numpy()]),
             noises=np.concatenate([self.noises, np.full(len(X), NOISE_FLOOR)]),
         )
 
-    def believing(self, X: Tensor) -> ARDGP:
-        """The same process as if `X` had been measured and found at its mean: how pending points are kept apart."""
-        return self.conditioned(X, self.marginals(X).mean[0])
+    def believing(self, points: Tensor) -> ARDGP:
+        """The process as if these points had been measured and found at its mean: for pending points.  k x D"""
+        return self.conditioned(points, self.marginals(points).mean[0])
 
     def leave_one_out(self) -> tuple[Tensor, Tensor]:
         """Mean and standard deviation at each point as predicted from the others, in the user's units.  -> n, n"""
         precision = np.square(self._root_inverse).sum(0)
-        mean = self.v - self._weights / precision
+        mean = self.targets - self._weights[0] / precision
         return (
             torch.from_numpy(self.shift + self.scale * mean),
             torch.from_numpy(self.scale / np.sqrt(precision)),
@@ -188,7 +192,7 @@ class ARDGP:
     def loo_log_density(self) -> float:
         """The summed log density of each standardised observation given all others (Rasmussen and Williams, eq. 5.10)."""
         precision = np.square(self._root_inverse).sum(0)
-        return float(0.5 * (np.log(precision) - self._weights**2 / precision - LOG_2PI).sum())
+        return float(0.5 * (np.log(precision) - self._weights[0] ** 2 / precision - LOG_2PI).sum())
 
     @property
     def memory(self) -> list[float]:

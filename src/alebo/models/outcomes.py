@@ -8,11 +8,14 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 Array: TypeAlias = NDArray[np.float64]
 
 FAR = 1e3  # quartile ranges from the median beyond which an outcome is compressed
+
+MOST_NOISE = 1e12  # variance of a standardised outcome that says nothing
 
 
 @dataclass(frozen=True)
@@ -75,8 +78,9 @@ class Standardisation:
                 return cls(0.0, 1.0)
             inner = cls.of(values / size)
             return cls(size * inner.shift, size * inner.scale)
-        shift = float(values.mean())
-        spread = float(values.std()) if len(values) > 1 else 0.0
+        given = torch.from_numpy(np.ascontiguousarray(values, dtype=float))
+        shift = float(given.mean())
+        spread = float(given.std(unbiased=False)) if len(values) > 1 else 0.0
         scale = spread if spread > 1e-12 * max(abs(shift), 1e-300) else max(abs(shift), 1.0)
         return cls(shift, scale)
 
@@ -88,8 +92,9 @@ class Standardisation:
         """Noise variances in standardised units: divided by the square of the scale.  n -> n"""
         if variances is None:
             return None
-        standardised: Array = np.square(np.sqrt(variances) / self.scale).clip(max=1e12)
-        return standardised
+        if 1e-150 < self.scale < 1e150:
+            return np.minimum(variances / self.scale**2, MOST_NOISE)
+        return np.minimum(np.square(np.sqrt(variances) / self.scale), MOST_NOISE)
 
 
 def reported_variances(sems: Sequence[float | None]) -> Array | None:

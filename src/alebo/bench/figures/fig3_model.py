@@ -33,7 +33,7 @@ def _mahalanobis(samples: int, laplace: bool = False) -> Model:
     def predict(Y: Array, values: Array, at: Array, seed: int) -> tuple[Array, Array]:
         import torch
 
-        from alebo.models.gp import fit_gp, sample_gp
+        from alebo.models import fit_gp, sample_gp
 
         data = torch.tensor(Y), torch.tensor(values)
         model = (

@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from .fit import Hyperparameters, LogPosterior
+from .likelihood import Hyperparameters, LogPosterior
 
 FLOOR = 0.5  # least precision of an entry of U: a direction that the data say nothing about
 MOST_POINTS = 400  # the exact Hessian costs d n^3; beyond this many points it is taken from a subset and scaled

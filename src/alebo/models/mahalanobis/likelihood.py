@@ -11,24 +11,24 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import TypeAlias
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from scipy.linalg.lapack import dpotrf, dpotri
 from scipy.optimize import minimize
 from torch import Tensor
 
+from .._algebra import LOG_2PI, invert
+from .kernel import gram, gram_of_logs
+
 Array: TypeAlias = NDArray[np.float64]
 
-LOG_2PI = math.log(2.0 * math.pi)
 SCREENED = 100  # cold starts are compared on at most this many observations
 
 
 @dataclass(frozen=True)
-class Prior:
+class MetricPrior:
     """Weak beliefs that keep few data from being explained too well; all precisions zero is maximum likelihood.
 
     `ridge` is the precision of a N(0, 1/ridge) prior on every entry of U: in coordinates in which the polytope holds a
@@ -43,7 +43,7 @@ class Prior:
     noise_floor: float = 1e-6
 
 
-PAPER = Prior(ridge=0.0, scale=0.0, noise=0.0)
+PAPER = MetricPrior(ridge=0.0, scale=0.0, noise=0.0)
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ class Hyperparameters:
 class LogPosterior:
     """The log marginal likelihood plus the log prior, as a function of the packed parameters."""
 
-    def __init__(self, Y: Tensor, v: Tensor, known: Tensor | None, prior: Prior) -> None:
+    def __init__(self, Y: Tensor, v: Tensor, known: Tensor | None, prior: MetricPrior) -> None:
         self.Y, self.v, self.known, self.prior = Y, v, known, prior  # n x d, n, n (variances) or None
         self.n, self.d = Y.shape
         self.row, self.column = np.triu_indices(self.d)
@@ -103,9 +103,7 @@ class LogPosterior:
     def signal(self, U: Tensor, log_scale: float) -> Tensor:
         """The covariance without noise.  -> ... x n x n"""
         Z = self.Y @ U.mT
-        half = 0.5 * (log_scale - (Z**2).sum(-1, keepdim=True))  # the exponent as one product of matrices
-        one = torch.ones_like(half)
-        return (torch.cat([Z, half, one], -1) @ torch.cat([Z, one, half], -1).mT).clamp_max_(log_scale).exp_()
+        return gram(Z, Z, torch.tensor(math.exp(log_scale), dtype=Z.dtype))
 
     def likelihood(self, U: Array, log_scale: float, log_noise: float) -> tuple[float, Array, float, float] | None:
         """The log marginal likelihood and its derivatives by U (any number of rows), log s^2 and log noise.
@@ -116,16 +114,10 @@ class LogPosterior:
         if log_scale > 300.0:
             return None
         Y, v, n = self._Y, self._v, self.n
-        Z = Y @ U.T
-        half = 0.5 * (log_scale - np.einsum("ij,ij->i", Z, Z))
-        Ks = Z @ Z.T
-        Ks += half[:, None]
-        Ks += half
-        np.minimum(Ks, log_scale, out=Ks)
-        np.exp(Ks, out=Ks)
+        Ks = gram_of_logs(Y @ U.T, log_scale)
         K = Ks.copy()
         K.ravel()[:: n + 1] += math.exp(log_noise) if self._known is None else self._known
-        inverted = _invert(K)
+        inverted = invert(K)
         if inverted is None:
             return None
         log_root, Kinv = inverted
@@ -190,29 +182,6 @@ class LogPosterior:
                 - (moved * (P @ moved)).sum(0)
             )
         return torch.triu(out - self.prior.ridge)
-
-
-def _invert(K: Array) -> tuple[float, Array] | None:
-    """Half of the log determinant, and the inverse, of a symmetric matrix that is overwritten; None if not positive definite.
-
-    By LAPACK as SciPy has it while calls are what costs, by Torch's, which is faster, beyond.
-    """
-    if len(K) > 120:
-        root, failed = torch.linalg.cholesky_ex(torch.from_numpy(K))
-        if int(failed) != 0 or not math.isfinite(float(root[-1, -1])):
-            return None
-        return float(root.diagonal().log().sum()), torch.cholesky_inverse(root).numpy()
-    L, info = dpotrf(K.T, lower=1, clean=0, overwrite_a=1)
-    if info != 0 or not math.isfinite(L[-1, -1]):
-        return None
-    log_root = float(np.log(L.diagonal()).sum())
-    Kinv, _ = dpotri(L, lower=1, overwrite_c=1)
-    return log_root, np.where(_lower(len(K)), Kinv, Kinv.T)
-
-
-@lru_cache(maxsize=8)
-def _lower(n: int) -> NDArray[np.bool_]:
-    return np.tri(n, dtype=bool)
 
 
 def fit(

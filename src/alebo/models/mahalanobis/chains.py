@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import torch
 
-from .fit import Array, Hyperparameters, LogPosterior
+from .likelihood import Array, Hyperparameters, LogPosterior
 
 LEAPS = 15  # leapfrog steps of one transition
 CHAINS = 4  # that share the samples

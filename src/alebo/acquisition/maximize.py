@@ -1,0 +1,331 @@
+"""Where an acquisition function is largest: over a polytope (barrier method) or over a box (L-BFGS-B), from many starts at once."""
+
+from __future__ import annotations
+
+import math
+from typing import TypeAlias
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from scipy.optimize import Bounds, minimize
+from scipy.stats import qmc
+from torch import Tensor
+
+from .._seeds import generator
+from ..geometry import Polytope
+from .functions import WORTHLESS, Acquisition, value_and_gradient
+
+Array: TypeAlias = NDArray[np.float64]
+
+PIECE = 1000  # points that are evaluated at once: memory does not grow with their number
+
+# The climb inside a polytope
+BARRIERS = (0.1, 1e-3, 1e-6)  # weights of the log-barrier, one after the other
+INSIDE = 0.995  # starts are drawn towards the centre by this factor: the barrier is infinite on a face
+REACH = 0.99  # of the way to the nearest face is the longest step
+FLAT = 1e-9  # a slope that is no longer worth a step
+ARMIJO = 1e-4  # share of the promised gain that a step must bring
+SHORTER = 0.3  # by this factor, where it does not
+HALVINGS = 6  # times at most
+STILL = 1e-7  # relative movement below which a stage ends
+MANY_FACES = 400  # beyond, the barrier's Hessians are built one by one: less memory
+NEAR_FACES = 6  # constraints per dimension that the last polish sees
+
+# The search of a box
+QUASI = 64  # dimensions up to which its points are quasi-random
+PERTURBED = 20  # coordinates, on average, in which a start leaves the incumbent
+
+
+def propose(
+    acquisition: Acquisition,
+    domain: Polytope,
+    seed: int,
+    *,
+    around: Array | None = None,
+    extra: Array | None = None,
+    raw: int = 256,
+    starts: int = 8,
+) -> tuple[Array, float]:
+    """The point of the polytope with the largest acquisition, and its value (see `candidates`).  -> d, ()"""
+    points, values = candidates(acquisition, domain, seed, around=around, extra=extra, raw=raw, starts=starts)
+    return points[0], float(values[0])
+
+
+def candidates(
+    acquisition: Acquisition,
+    domain: Polytope,
+    seed: int,
+    *,
+    around: Array | None = None,
+    extra: Array | None = None,
+    raw: int = 256,
+    starts: int = 8,
+    steps: int = 10,
+) -> tuple[Array, Array]:
+    """Local maxima of the acquisition inside the polytope, the best first.
+
+    Args:
+        acquisition: what to maximise.
+        domain: the polytope.
+        seed: of the starts.
+        around: k x d points worth starting near: the best so far, and where the last proposals were.
+        extra: k x d points that are climbed from in any case.
+        raw: points over the whole polytope that are compared before the climb.
+        starts: of them that are climbed from.
+        steps: of the climb for each weight of the barrier.
+
+    Returns:
+        k x d points and their k values.
+    """
+    rng = generator(seed, "propose")
+    Y = scatter(domain, seed, around, raw)
+    values = evaluate(acquisition, Y)
+    begin = Y[_pick(values, starts, rng)]
+    if extra is not None and len(extra):
+        begin = np.vstack([begin, extra])
+    ends, reached = climb(acquisition, domain, torch.from_numpy(begin), steps=steps)
+    order = np.argsort(-reached)
+    ends, reached = ends[order], reached[order]
+    best, value = _polish(acquisition, domain, ends[0], float(reached[0]), steps=3 * steps)
+    ends[0], reached[0] = best, value
+    return ends, reached
+
+
+def scatter(domain: Polytope, seed: int, around: Array | None, count: int) -> Array:
+    """Points to compare: `count` over the whole polytope, and half as many near given ones.  -> k x d"""
+    rng = generator(seed, "scatter")
+    Y = domain.sample(count, int(rng.integers(2**62)), steps=2)
+    if around is None or not len(around):
+        return Y
+    around = domain.pull_inside(around)
+    return np.vstack([Y, around, _near(domain, around, count // 2, rng)])
+
+
+def evaluate(acquisition: Acquisition, Y: Array) -> Array:
+    """The acquisition at many points, in pieces: memory does not grow with their number.  k x d -> k"""
+    with torch.no_grad():
+        parts = [acquisition(part.unsqueeze(-2)) for part in torch.from_numpy(np.ascontiguousarray(Y)).split(PIECE)]
+    return torch.nan_to_num(torch.cat(parts), nan=WORTHLESS, neginf=WORTHLESS).numpy()
+
+
+def climb(acquisition: Acquisition, domain: Polytope, W: Tensor, *, steps: int = 10) -> tuple[Array, Array]:
+    """Maximise from every row of W at once: Newton on a shrinking log-barrier, quasi-Newton on the acquisition.
+
+    The barrier's Hessian is exact (d x d), the acquisition's is updated by BFGS; a step never leaves the polytope.
+    """
+    A, b = torch.from_numpy(domain.A), torch.from_numpy(domain.b)
+    count, d = W.shape
+    eye = torch.eye(d, dtype=W.dtype)
+    H = eye.expand(count, d, d).clone()  # Hessian of -acquisition, kept positive definite
+    W = torch.from_numpy(domain.pull_inside(W.numpy()))
+    centre = torch.from_numpy(domain.centre)
+    W = centre + INSIDE * (W - centre)
+    f, g = value_and_gradient(acquisition, W)
+    for mu in BARRIERS:
+        stuck = torch.zeros(count, dtype=torch.bool)
+        for _ in range(steps):
+            slack = b - W @ A.mT
+            inverse = 1.0 / slack
+            G = -g + mu * inverse @ A  # gradient of what is minimised: -acquisition - mu sum log slack
+            curvature = (
+                H + mu * torch.einsum("km,mi,mj->kij", inverse**2, A, A)
+                if len(b) <= MANY_FACES
+                else H + mu * torch.stack([(A * (row**2)[:, None]).mT @ A for row in inverse])
+            )
+            step = -torch.linalg.solve(curvature + 1e-10 * eye, G)
+            slope = (step * G).sum(-1)
+            speed = step @ A.mT
+            reach = (
+                torch.where(speed > 0, slack / speed.clamp_min(1e-300), torch.full_like(slack, math.inf)).min(-1).values
+            )
+            t = (REACH * reach).clamp_max(1.0)
+            done = (slope > -FLAT) | stuck
+            if bool(done.all()):
+                break
+            merit = -f - mu * slack.log().sum(-1)
+            new, fn, gn = W, f, g
+            for _ in range(HALVINGS):
+                trial = W + t[:, None] * step
+                ft, gt = value_and_gradient(acquisition, trial)
+                bound = merit + ARMIJO * t * slope
+                ok = (-ft - mu * (b - trial @ A.mT).clamp_min(1e-300).log().sum(-1) <= bound) & ~done
+                new = torch.where(ok[:, None], trial, new)
+                fn, gn = torch.where(ok, ft, fn), torch.where(ok[:, None], gt, gn)
+                done = done | ok
+                if bool(done.all()):
+                    break
+                t = torch.where(ok, t, SHORTER * t)
+            stuck = ~done | stuck  # a search that found nothing would find nothing again from the same place
+            s, y = new - W, g - gn  # y: change of the gradient of -acquisition
+            H = _bfgs(H, s, y)
+            moved = (s.abs().max() > STILL * (1 + W.abs().max())).item()
+            W, f, g = new, fn, gn
+            if not moved:
+                break
+    inside = domain.pull_inside(W.numpy())
+    return inside, np.nan_to_num(f.numpy(), nan=WORTHLESS)
+
+
+def _bfgs(H: Tensor, s: Tensor, y: Tensor) -> Tensor:
+    """Powell's damped update: the approximation stays positive definite where the acquisition is not concave."""
+    Hs = (H @ s.unsqueeze(-1)).squeeze(-1)
+    sHs, sy = (s * Hs).sum(-1), (s * y).sum(-1)
+    usable = sHs > 1e-16
+    theta = torch.where(sy >= 0.2 * sHs, torch.ones_like(sy), 0.8 * sHs / (sHs - sy).clamp_min(1e-300))
+    r = theta[:, None] * y + (1 - theta)[:, None] * Hs
+    sr = (s * r).sum(-1).clamp_min(1e-300)
+    new = H - Hs.unsqueeze(-1) * Hs.unsqueeze(-2) / sHs.clamp_min(1e-300)[:, None, None]
+    new = new + r.unsqueeze(-1) * r.unsqueeze(-2) / sr[:, None, None]
+    return torch.where(usable[:, None, None] & torch.isfinite(new).all(-1).all(-1)[:, None, None], new, H)
+
+
+def _polish(acquisition: Acquisition, domain: Polytope, y: Array, value: float, *, steps: int) -> tuple[Array, float]:
+    """One SLSQP run with the constraints near the point: the barrier can stop a little short of a face."""
+    slack = domain.slack(y)
+    near = np.argsort(slack)[: NEAR_FACES * domain.dim]
+    A, b = domain.A[near], domain.b[near]
+
+    def negative(w: Array) -> tuple[float, Array]:
+        f, g = value_and_gradient(acquisition, torch.from_numpy(np.asarray(w, dtype=float))[None])
+        return -float(f[0]), -g[0].numpy()
+
+    found = minimize(
+        negative,
+        y,
+        jac=True,
+        method="SLSQP",
+        constraints={"type": "ineq", "fun": lambda w: b - A @ w, "jac": lambda w: -A},
+        options={"maxiter": steps, "ftol": 1e-9},
+    )
+    if not np.isfinite(found.x).all():
+        return y, value
+    inside = domain.pull_inside(found.x)
+    after = float(evaluate(acquisition, inside[None])[0])
+    return (inside, after) if after > value else (y, value)
+
+
+def _near(domain: Polytope, around: Array, count: int, rng: np.random.Generator) -> Array:
+    """Points a random distance from given ones, in random directions, inside.  -> count x d"""
+    base = around[rng.integers(len(around), size=count)]
+    theta = rng.standard_normal(base.shape)
+    theta /= np.linalg.norm(theta, axis=1, keepdims=True)
+    _, ahead = domain.ray(base, theta)
+    length = np.minimum(10.0 ** rng.uniform(-2.0, 0.3, count), 0.99 * ahead)
+    near: Array = base + theta * length[:, None]
+    return near
+
+
+def _pick(values: Array, count: int, rng: np.random.Generator) -> NDArray[np.int64]:
+    """The best point, and others drawn in proportion to a power of their rank, so that the starts differ."""
+    order = np.argsort(-values)
+    top = order[: max(count, len(order) // 4)]
+    weight = np.exp(-np.arange(len(top)) / (len(top) / 6.0))
+    rest = rng.choice(top[1:], size=min(count - 1, len(top) - 1), replace=False, p=weight[1:] / weight[1:].sum())
+    return np.concatenate([top[:1], rest])
+
+
+# -- over a box --------------------------------------------------------------------------------------------------------
+
+
+def maximise_in_box(
+    acquisition: Acquisition,
+    lower: Array,
+    upper: Array,
+    *,
+    seed: int,
+    extra: Array | None = None,
+    raw: int = 1024,
+    starts: int = 6,
+    iterations: int = 100,
+) -> tuple[Array, float]:
+    """The point of the box with the largest acquisition, and its value.
+
+    Quasi-random and extra points are compared, the best of them refined together by L-BFGS-B, the best end once more alone.
+
+    Args:
+        acquisition: what to maximise.
+        lower: d lower ends.
+        upper: d upper ends.
+        seed: of the starts.
+        extra: k x d points to compare, too: near the incumbent, say (see `perturbed`).
+        raw: points over the whole box.
+        starts: of all these that are refined.
+        iterations: of L-BFGS-B.
+
+    Returns:
+        A point (d) and its value.
+    """
+    rng = generator(seed, "maximise")
+    points = lower + _unit_points(len(lower), raw, rng) * (upper - lower)
+    if extra is not None and len(extra):
+        points = np.concatenate([np.clip(extra.reshape(-1, len(lower)), lower, upper), points])
+    score = evaluate(acquisition, points)
+    begin = points[_pick_by_value(score, starts, rng)]
+    ends = _refine(acquisition, begin, lower, upper, iterations)
+    ends = np.concatenate([ends, points[[np.argmax(score)]]])
+    reached = evaluate(acquisition, ends)
+    best = int(np.argmax(reached))
+    alone = _refine(acquisition, ends[[best]], lower, upper, iterations // 2)
+    after = float(evaluate(acquisition, alone)[0])
+    return (alone[0], after) if after > reached[best] else (ends[best], float(reached[best]))
+
+
+def perturbed(
+    centre: Array, lower: Array, upper: Array, count: int, rng: np.random.Generator, *, quasi: bool = False
+) -> Array:
+    """Copies of a point, each with about `PERTURBED` of its coordinates replaced by random ones in a box.  -> count x d
+
+    `quasi` takes those from a Sobol sequence, which is slow in many dimensions.
+    """
+    D = len(centre)
+    change = rng.random((count, D)) < min(1.0, PERTURBED / D)
+    idle = np.flatnonzero(~change.any(axis=1))
+    change[idle, rng.integers(0, D, size=len(idle))] = True
+    unit = qmc_points(D, count, int(rng.integers(2**62))) if quasi else rng.random((count, D))
+    return np.where(change, lower + (upper - lower) * unit, centre)
+
+
+def qmc_points(D: int, n: int, seed: int) -> Array:
+    """n quasi-random points of the unit cube; uniform ones where the sequence has too few dimensions.  -> n x D"""
+    rng = generator(seed, "qmc")
+    if n == 0 or D > qmc.Sobol.MAXDIM:
+        return rng.random((n, D))
+    points: Array = qmc.Sobol(D, scramble=True, rng=rng).random_base2(math.ceil(math.log2(n)))[:n]
+    return points
+
+
+def _unit_points(d: int, count: int, rng: np.random.Generator) -> Array:
+    if d > QUASI:
+        return rng.random((count, d))
+    points: Array = qmc.Sobol(d, scramble=True, rng=rng).random_base2(max(1, math.ceil(math.log2(count))))
+    return points
+
+
+def _pick_by_value(score: Array, count: int, rng: np.random.Generator) -> NDArray[np.int64]:
+    """Half of the starts are the best points, the others are drawn in proportion to the exponential of their value."""
+    order = np.argsort(-score, kind="stable")
+    first = max(1, count // 2)
+    chosen, rest = order[:first], order[first:]
+    if first >= count or not len(rest):
+        return chosen
+    worth = score[score > WORTHLESS]
+    spread = max(float(np.std(worth)) if len(worth) else 0.0, 1e-12)
+    weight = np.exp((score[rest] - score[order[0]]) / spread) + 1e-12
+    return np.append(
+        chosen, rng.choice(rest, size=min(count - first, len(rest)), replace=False, p=weight / weight.sum())
+    )
+
+
+def _refine(acquisition: Acquisition, X: Array, lower: Array, upper: Array, iterations: int) -> Array:
+    """All points at once uphill, by L-BFGS-B on the sum of their values.  k x d -> k x d"""
+
+    def negative(flat: Array) -> tuple[float, Array]:
+        value, gradient = value_and_gradient(acquisition, torch.from_numpy(flat.reshape(X.shape)))
+        return -float(value.sum()), -gradient.numpy().ravel()
+
+    box = Bounds(np.tile(lower, len(X)), np.tile(upper, len(X)))
+    options = {"maxiter": iterations, "maxfun": 2 * iterations}
+    found = minimize(negative, X.ravel(), jac=True, method="L-BFGS-B", bounds=box, options=options)
+    ends: Array = np.nan_to_num(found.x).reshape(X.shape)
+    return np.clip(ends, lower, upper)

@@ -144,3 +144,11 @@ def test_the_sign_of_a_constraint(value: float, bound: float) -> None:
     for c, holds in ((AtMost("a", bound), value <= bound), (AtLeast("a", bound), value >= bound)):
         assert (c.violation(value) <= 0.0) == holds
         assert np.isclose(c.value(c.violation(value)), value, atol=1e-9 * (1 + abs(bound)))
+
+
+def test_a_masked_value_is_no_number() -> None:
+    goals = Goals(Minimize("loss"))
+    for value in (np.ma.masked, np.ma.array([1.0], mask=[True])):
+        with pytest.raises(InputError, match="must be a number"):
+            goals.read(value)
+    assert goals.read(np.ma.array(2.0))["loss"].mean == 2.0

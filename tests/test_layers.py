@@ -15,6 +15,7 @@ RANK = {
     "_errors": 0,
     "_seeds": 0,
     "_text": 0,
+    "parameters": 1,
     "space": 1,
     "goals": 1,
     "geometry": 1,
@@ -41,6 +42,7 @@ RANK = {
 # Some of the outer rooms use another: a report shows plots and diagnostics. The test for cycles holds for them, too.
 SIBLINGS = {
     ("_seeds", "_errors"),
+    ("space", "parameters"),
     ("runner", "integrations"),
     ("report", "plots"),
     ("report", "diagnostics"),

@@ -199,7 +199,7 @@ def test_a_thousand_parameters_are_quick() -> None:
         (lambda: Int("n", 0, 5, log=True), ["`low > 0`", "'n'"]),
         (lambda: Int("n", 0.5, 5), ["whole numbers", "0.5", "Float"]),  # type: ignore[arg-type]
         (lambda: Int("n", 0, 10**15), ["exact", "'n'", "Float"]),
-        (lambda: Int("n", 3, math.inf), ["whole numbers", "inf"]),  # type: ignore[arg-type]
+        (lambda: Int("n", 3, math.inf), ["finite numbers", "inf"]),  # type: ignore[arg-type]
         (lambda: Categorical("c", ["a"]), ["two choices", "['a']", "Fixed"]),
         (lambda: Categorical("c", ["a", "a"]), ["differ", "'c'", "Remove"]),
         (lambda: Space([]), ["one free parameter", "got none"]),
@@ -256,3 +256,75 @@ def test_bad_points(params: dict[str, Any], words: list[str]) -> None:
 def test_a_cube_point_of_the_wrong_length() -> None:
     with pytest.raises(InputError, match=r"shape \(2,\); got \(3,\)"):
         Space.from_bounds([(0, 1)] * 2).decode([0.0, 0.0, 0.0])
+
+
+# -- steps and digits: what a laboratory can set ---------------------------------------------------------------------------
+
+
+def test_a_step_is_what_is_proposed() -> None:
+    space = Space([Float("t", 20, 80, step=5), Float("dose", 0.1, 0.7, step=0.1), Float("free", 0, 1)])
+    assert not space.continuous
+    rng = np.random.default_rng(0)
+    seen = [space.decode(rng.uniform(-1, 1, 3)) for _ in range(2000)]
+    assert {p["t"] for p in seen} == set(range(20, 81, 5))
+    assert {p["dose"] for p in seen} == {0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7}  # short, not 0.30000000000000004
+    ends = sum(p["t"] in (20, 80) for p in seen) / 2000
+    assert ends == pytest.approx(2 / 13, abs=0.04)  # the ends are as likely as the others
+    for p in seen[:50]:
+        assert space.decode(space.encode(p)) == p
+
+
+def test_digits_are_significant_ones_and_stay_in_range() -> None:
+    space = Space([Float("dose", 1.23e-4, 1.0, log=True, digits=2), Float("b", 0, 1)])
+    rng = np.random.default_rng(0)
+    for _ in range(300):
+        value = space.decode(rng.uniform(-1, 1, 2))["dose"]
+        assert 1.23e-4 <= value <= 1.0
+        assert value == 1.23e-4 or float(f"{value:.1e}") == value
+    assert space.decode([-1, 0])["dose"] == 1.23e-4
+
+
+def test_what_was_really_run_need_not_lie_on_the_grid() -> None:
+    space = Space([Float("t", 20, 80, step=5), Float("b", 0, 1)])
+    assert space.canonical({"t": 42, "b": 0.5}) == {"t": 42.0, "b": 0.5}
+    low, high = (space.encode({"t": t, "b": 0})[0] for t in (40, 45))
+    assert low < space.encode({"t": 42, "b": 0})[0] < high
+
+
+def test_a_step_survives_plain_data_and_old_data_stay_as_they_were() -> None:
+    space = Space([Float("t", 20, 80, step=5), Float("d", 1, 2, digits=3), Float("b", 0, 1)])
+    assert Space.from_dict(space.to_dict()) == space
+    assert space.to_dict()["b"] == {"type": "float", "low": 0.0, "high": 1.0, "log": False}
+
+
+@pytest.mark.parametrize(
+    ("build", "words"),
+    [
+        (lambda: Float("t", 20, 82, step=5), ["whole number of steps", "high=80"]),
+        (lambda: Float("t", 20, 80, step=0), ["whole number of steps"]),
+        (lambda: Float("t", 20, 80, step=-5), ["whole number of steps"]),
+        (lambda: Float("t", 20, 80, step=100), ["whole number of steps"]),
+        (lambda: Float("t", 20, 80, step=float("nan")), ["finite", "step=nan"]),
+        (lambda: Float("t", 1, 80, log=True, step=1), ["linear scale", "digits=2"]),
+        (lambda: Float("t", 20, 80, digits=0), ["`1 <= digits <= 17`"]),
+        (lambda: Float("t", 20, 80, digits=2.5), ["`1 <= digits <= 17`"]),
+        (lambda: Float("t", 20, 80, step=5, digits=2), ["without a step"]),
+        (lambda: Int("n", 0, 10**400), ["finite numbers for 'n'", "range you would accept"]),
+        (lambda: Float("n", 0, 10**400), ["finite numbers for 'n'"]),
+        (lambda: Float("n", "0", 1), ["finite numbers for 'n'", "low=0"]),
+    ],
+)
+def test_bad_steps_and_ranges(build: Any, words: list[str]) -> None:
+    with pytest.raises(InputError) as caught:
+        build()
+    for word in words:
+        assert word in str(caught.value)
+
+
+def test_linear_constraints_hold_after_rounding_to_a_step() -> None:
+    space = Space([Float("a", 0, 1, step=0.25), Float("b", 0, 1)], [LinearConstraint({"a": 1, "b": 1}, 1.0)])
+    A, b = space.rows(rounded=True)
+    rng = np.random.default_rng(1)
+    for x in rng.uniform(-1, 1, (300, 2)):
+        if np.all(A @ x <= b):
+            assert space.feasible(space.decode(x))

@@ -32,14 +32,14 @@ from .history import State as State
 from .history import Trial as Trial
 from .methods.alebo import ALEBO as ALEBO
 from .optimizer import Optimizer as Optimizer
+from .parameters import Categorical as Categorical
+from .parameters import Fidelity as Fidelity
+from .parameters import Fixed as Fixed
+from .parameters import Float as Float
+from .parameters import Int as Int
+from .parameters import LinearConstraint as LinearConstraint
 from .runner import Study as Study
 from .runner import run as run
-from .space import Categorical as Categorical
-from .space import Fidelity as Fidelity
-from .space import Fixed as Fixed
-from .space import Float as Float
-from .space import Int as Int
-from .space import LinearConstraint as LinearConstraint
 from .space import Space as Space
 
 __version__: str

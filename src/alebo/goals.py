@@ -229,7 +229,7 @@ def _outcome(name: str, value: Any) -> Outcome:
     elif isinstance(value, tuple | list) and len(value) == 2:
         value, sem = value[0], value[1]
     try:
-        if value is None or isinstance(value, str | bytes) or np.iscomplexobj(value):
+        if value is None or isinstance(value, str | bytes) or np.iscomplexobj(value) or np.ma.is_masked(value):
             raise TypeError
         array = np.asarray(value, dtype=float)
         mean = float(array) if array.ndim == 0 else float(array.item()) if array.size == 1 else math.nan

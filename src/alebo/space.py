@@ -2,146 +2,24 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ._errors import InputError
+from .parameters import Categorical as Categorical
+from .parameters import Fidelity as Fidelity
+from .parameters import Fixed as Fixed
+from .parameters import Float as Float
+from .parameters import Int as Int
+from .parameters import LinearConstraint as LinearConstraint
+from .parameters import Parameter as Parameter
+from .parameters import index, parameter_from
 
 Array: TypeAlias = NDArray[np.float64]
 Params: TypeAlias = dict[str, Any]
-
-_LARGEST_INT = 10**12  # a bin of the cube is then still thousands of times wider than a rounding error
-
-
-def _check_range(kind: str, name: str, low: float, high: float, log: bool) -> None:
-    if not (math.isfinite(low) and math.isfinite(high)):
-        raise InputError(
-            f"Bounds must be finite for {name!r}; got low={low}, high={high}. Give the range you would accept."
-        )
-    if not low < high:
-        raise InputError(
-            f"`low < high` must hold for {name!r}; got low={low}, high={high}. Swap them, or use Fixed for a constant."
-        )
-    if log and low <= (0.0 if kind == "Float" else 0.5):
-        raise InputError(
-            f"`low > 0` must hold for {name!r} with log=True; got low={low}. Raise low, or use a linear scale."
-        )
-    if not math.isfinite(high - low) or (log and kind == "Float" and not math.log(low) < math.log(high)):
-        raise InputError(
-            f"`high - low` must be a positive finite number for {name!r}; got low={low}, high={high}. "
-            "Narrow the range to what you would accept, or widen it until its ends differ."
-        )
-
-
-@dataclass(frozen=True)
-class Float:
-    """A real parameter between `low` and `high`, on a linear or logarithmic scale: one coordinate of the cube."""
-
-    name: str
-    low: float
-    high: float
-    log: bool = False
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "low", float(self.low))
-        object.__setattr__(self, "high", float(self.high))
-        _check_range("Float", self.name, self.low, self.high, self.log)
-
-
-@dataclass(frozen=True)
-class Fidelity(Float):
-    """How carefully an evaluation is made (epochs, mesh size, share of the data); `high` is the one that counts.
-
-    Unlike a Float it is not embedded but keeps a coordinate of its own: the method may evaluate cheaply first.
-    """
-
-    @property
-    def target(self) -> float:
-        return self.high
-
-
-@dataclass(frozen=True)
-class Int:
-    """A whole number from `low` to `high`, both included: one coordinate, cut into bins with a value in the middle."""
-
-    name: str
-    low: int
-    high: int
-    log: bool = False
-
-    def __post_init__(self) -> None:
-        for end in (self.low, self.high):
-            if not math.isfinite(end) or int(end) != end:
-                raise InputError(
-                    f"Int bounds must be whole numbers for {self.name!r}; got {end}. Round it, or use Float."
-                )
-        object.__setattr__(self, "low", int(self.low))
-        object.__setattr__(self, "high", int(self.high))
-        _check_range("Int", self.name, self.low, self.high, self.log)
-        if max(abs(self.low), abs(self.high)) > _LARGEST_INT:
-            raise InputError(
-                f"Int bounds reach at most {_LARGEST_INT} in size for {self.name!r}, so that every value is exact in "
-                f"the cube; got low={self.low}, high={self.high}. Use Float and round, or a smaller range."
-            )
-
-
-@dataclass(frozen=True)
-class Categorical:
-    """One of several unordered choices: a coordinate for each, decoded by the largest."""
-
-    name: str
-    choices: tuple[Any, ...]
-
-    def __init__(self, name: str, choices: Iterable[Any]) -> None:
-        object.__setattr__(self, "name", name)
-        object.__setattr__(self, "choices", tuple(choices))
-        if len(self.choices) < 2:
-            raise InputError(
-                f"A Categorical needs two choices or more; {name!r} has {list(self.choices)}. Use Fixed for a constant."
-            )
-        if any(a == b and type(a) is type(b) for i, a in enumerate(self.choices) for b in self.choices[:i]):
-            raise InputError(f"Choices must differ; {name!r} has {list(self.choices)}. Remove the repeated one.")
-
-
-@dataclass(frozen=True)
-class Fixed:
-    """A parameter that keeps one value: no coordinate at all, but part of every proposal."""
-
-    name: str
-    value: Any
-
-
-Parameter: TypeAlias = Float | Int | Categorical | Fixed
-
-
-@dataclass(frozen=True)
-class LinearConstraint:
-    """A known rule on the parameters, `sum(coefficient * parameter) <= upper`, that every proposal obeys.
-
-    Unlike the goals AtMost and AtLeast it is known beforehand and needs no evaluation.
-    """
-
-    coefficients: Mapping[str, float]
-    upper: float
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "coefficients", {k: float(v) for k, v in self.coefficients.items()})
-        object.__setattr__(self, "upper", float(self.upper))
-        values = [self.upper, *self.coefficients.values()]
-        if not self.coefficients or not all(map(math.isfinite, values)) or not any(values[1:]):
-            raise InputError(
-                f"A LinearConstraint needs finite numbers and one non-zero coefficient; got {dict(self.coefficients)} "
-                f"<= {self.upper}. Name the parameters it speaks of."
-            )
-
-    def value(self, params: Mapping[str, Any]) -> float:
-        """The left side at `params`."""
-        return sum(c * float(params[name]) for name, c in self.coefficients.items())
 
 
 class Space:
@@ -180,11 +58,15 @@ class Space:
         self._at = starts[[i for i, _ in self._numeric]] if self._numeric else np.zeros(0, dtype=int)
         self._log = np.array([p.log for _, p in self._numeric], dtype=bool)
         self._int = np.array([isinstance(p, Int) for _, p in self._numeric], dtype=bool)
+        self._grid = [(j, p) for j, (_, p) in enumerate(self._numeric) if isinstance(p, Float) and p.gridded]
         half = np.where(self._int, 0.5, 0.0)
+        for j, p in self._grid:
+            half[j] = 0.5 * (p.step or 0.0)
+        self._half = half  # half a bin: the first and the last value of a grid get a whole bin, like the others
         low = np.array([p.low for _, p in self._numeric], dtype=float)
         high = np.array([p.high for _, p in self._numeric], dtype=float)
         self._ends = (low, high)
-        low, high = low - half, high + half  # an Int's range in the cube is whole bins wide
+        low, high = low - half, high + half
         with np.errstate(divide="ignore", invalid="ignore"):
             self._low = np.where(self._log, np.log(low), low)
             self._high = np.where(self._log, np.log(high), high)
@@ -197,7 +79,7 @@ class Space:
         self.one_hot: NDArray[np.bool_] = np.zeros(self.dimension, dtype=bool)  # the coordinates of categories
         for _, where in self._categorical:
             self.one_hot[where] = True
-        self.continuous: bool = not self._categorical and not bool(self._int.any())
+        self.continuous: bool = not self._categorical and not bool(self._int.any()) and not self._grid
         self._check_constraints()
 
     @classmethod
@@ -221,7 +103,7 @@ class Space:
 
         Short forms: a pair of numbers is a Float, a list of other things a Categorical, a lone value Fixed.
         """
-        return cls([_parameter_from(name, spec) for name, spec in description.items()], constraints)
+        return cls([parameter_from(name, spec) for name, spec in description.items()], constraints)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data from which `from_dict` builds the same parameters again."""
@@ -233,7 +115,8 @@ class Space:
                 out[p.name] = {"type": "fixed", "value": p.value}
             else:
                 kind = "int" if isinstance(p, Int) else "fidelity" if isinstance(p, Fidelity) else "float"
-                out[p.name] = {"type": kind, "low": p.low, "high": p.high, "log": p.log}
+                grid = {k: getattr(p, k) for k in ("step", "digits") if getattr(p, k, None) is not None}
+                out[p.name] = {"type": kind, "low": p.low, "high": p.high, "log": p.log, **grid}
         return out
 
     @property
@@ -253,7 +136,7 @@ class Space:
         return hash(self.names)
 
     def __repr__(self) -> str:
-        shown = ", ".join(map(repr, self.parameters[:3])) + (", ..." if len(self) > 3 else "")
+        shown = ", ".join(f"{p!r:.80}" for p in self.parameters[:3]) + (", ..." if len(self) > 3 else "")
         return f"Space({len(self)} parameters, {self.dimension} coordinates: {shown})"
 
     def columns(self) -> list[str]:
@@ -278,7 +161,7 @@ class Space:
             x[self._at] = np.clip(2.0 * (t - self._low) / (self._high - self._low) - 1.0, -1.0, 1.0)
         for p, where in self._categorical:
             x[where] = -1.0
-            x[where.start + _index(p, params[p.name])] = 1.0
+            x[where.start + index(p, params[p.name])] = 1.0
         return x
 
     def decode(self, x: ArrayLike) -> Params:
@@ -292,6 +175,8 @@ class Space:
             v = np.where(self._log, np.exp(np.where(self._log, t, 0.0)), t)
         v = np.where(self._int, np.rint(v), v)
         v = np.clip(v, *self._ends)
+        for j, q in self._grid:
+            v[j] = q.rounded(float(v[j]))
         numeric = {
             p.name: (int(value) if isinstance(p, Int) else float(value))
             for (_, p), value in zip(self._numeric, v, strict=True)
@@ -315,7 +200,7 @@ class Space:
             if isinstance(p, Fixed):
                 out[p.name] = p.value
             elif isinstance(p, Categorical):
-                out[p.name] = p.choices[_index(p, value)]
+                out[p.name] = p.choices[index(p, value)]
             else:
                 out[p.name] = int(float(value)) if isinstance(p, Int) else float(value)
         return out
@@ -327,7 +212,7 @@ class Space:
         return np.stack([self.encode(self.decode(row)) for row in x.reshape(-1, self.dimension)]).reshape(x.shape)
 
     def check(self, params: Mapping[str, Any]) -> None:
-        """Raise a sentence unless `params` names every parameter with a value of its range."""
+        """Refuse `params` unless they name every parameter with a value of its range."""
         if params.keys() != set(self.names):
             missing = [n for n in self.names if n not in params]
             extra = [n for n in params if n not in set(self.names)]
@@ -338,7 +223,7 @@ class Space:
         for p in self.parameters:
             value = params[p.name]
             if isinstance(p, Categorical):
-                _index(p, value)
+                index(p, value)
             elif isinstance(p, Fixed):
                 if value is not p.value and value != p.value:
                     raise InputError(f"{p.name!r} is fixed at {p.value!r}; got {value!r}. Leave it at its value.")
@@ -349,7 +234,7 @@ class Space:
     def _check_number(p: Float | Int, value: Any) -> None:
         try:
             number = float(value)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             raise InputError(f"{p.name!r} is a number from {p.low} to {p.high}; got {value!r}.") from None
         slack = 1e-9 * max(abs(p.low), abs(p.high))
         if not p.low - slack <= number <= p.high + slack:
@@ -390,8 +275,8 @@ class Space:
                 j = place[name]
                 A[row, self._at[j]] = coefficient * 0.5 * (self._high[j] - self._low[j])
                 b[row] -= coefficient * 0.5 * (self._high[j] + self._low[j])
-                if rounded and self._int[j]:
-                    b[row] -= 0.5 * abs(coefficient)
+                if rounded:
+                    b[row] -= self._half[j] * abs(coefficient)
         return A, b
 
     def _check_constraints(self) -> None:
@@ -421,33 +306,3 @@ class Space:
         if not possible:
             rules = "; ".join(f"{dict(c.coefficients)} <= {c.upper}" for c in self.constraints[:4])
             raise InputError(f"Some point must satisfy all linear constraints; none does: {rules}. Loosen one of them.")
-
-
-def _index(p: Categorical, value: Any) -> int:
-    for same_type in (True, False):  # 1 and 1.0 may both be choices; a NumPy number still finds its own
-        for i, choice in enumerate(p.choices):
-            alike = type(choice) is type(value) or not same_type
-            logical = isinstance(choice, bool) == isinstance(value, bool | np.bool_)  # True is not the choice 1
-            if choice is value or (alike and logical and choice == value):
-                return i
-    raise InputError(
-        f"{p.name!r} is one of {list(p.choices)}; got {value!r}. Add the choice to the space, or correct it."
-    )
-
-
-def _parameter_from(name: str, spec: Any) -> Parameter:
-    if isinstance(spec, Mapping):
-        spec = dict(spec)
-        kind = spec.pop("type", "categorical" if "choices" in spec else "fixed" if "value" in spec else "float")
-        makers = {"float": Float, "fidelity": Fidelity, "int": Int, "categorical": Categorical, "fixed": Fixed}
-        if kind not in makers:
-            raise InputError(f"`type` of {name!r} is one of {sorted(makers)}; got {kind!r}.")
-        try:
-            made: Parameter = makers[kind](name, **spec)
-        except TypeError as error:
-            raise InputError(f"{name!r} cannot be built as {kind}: {error}. See alebo.{kind.capitalize()}.") from None
-        return made
-    if isinstance(spec, Sequence) and not isinstance(spec, str):
-        numbers = all(isinstance(v, int | float) and not isinstance(v, bool) for v in spec)
-        return Float(name, *spec) if numbers and len(spec) == 2 else Categorical(name, spec)
-    return Fixed(name, spec)

@@ -23,7 +23,7 @@ KEYS: dict[str, tuple[str, ...]] = {
     "evaluator": ("command", "python", "directory", "timeout", "memory"),
     "linear": ("coefficients", "upper"),
 }
-_PARAMETER = ("type", "low", "high", "log", "choices", "value", "count")
+_PARAMETER = ("type", "low", "high", "log", "step", "digits", "choices", "value", "count")
 _UNITS = {"": 1, "b": 1, "kb": 2**10, "mb": 2**20, "gb": 2**30, "k": 2**10, "m": 2**20, "g": 2**30, "tb": 2**40}
 
 

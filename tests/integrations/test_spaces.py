@@ -71,9 +71,14 @@ def test_a_single_value_is_fixed() -> None:
     assert space.decode([0.0]) == {"a": 1.0, "b": 3, "c": 1}
 
 
+def test_steps_of_real_parameters_there_and_back() -> None:
+    theirs = {"a": od.FloatDistribution(0, 1, step=0.1), "b": od.FloatDistribution(0, 1)}
+    space = from_optuna(theirs)
+    assert space.parameters[0] == alebo.Float("a", 0, 1, step=0.1)
+    assert to_optuna(space) == theirs
+
+
 def test_what_cannot_be_said_is_refused() -> None:
-    with pytest.raises(alebo.InputError, match="no steps"):
-        from_optuna({"a": od.FloatDistribution(0, 1, step=0.1)})
     with pytest.raises(alebo.InputError, match="no steps"):
         from_optuna({"a": od.IntDistribution(0, 9, step=3)})
     bound = alebo.Space.from_bounds([(0, 1)] * 2)

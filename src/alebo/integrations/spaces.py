@@ -1,4 +1,4 @@
-"""Spaces of other houses to ours and back: Optuna's distributions and ConfigSpace. What cannot be said is refused."""
+"""Spaces of other libraries to ours and back: Optuna's distributions and ConfigSpace. What cannot be said is refused."""
 
 from __future__ import annotations
 
@@ -33,12 +33,11 @@ def from_distribution(name: str, d: BaseDistribution) -> Parameter:
     if d.single():
         return Fixed(name, d.low)
     if isinstance(d, FloatDistribution):
-        if d.step is None:
-            return Float(name, d.low, d.high, log=d.log)
-    elif d.step == 1:
+        return Float(name, d.low, d.high, log=d.log, step=d.step)
+    if d.step == 1:
         return Int(name, d.low, d.high, log=d.log)
     raise InputError(
-        f"A Space has no steps; {name!r} goes from {d.low} to {d.high} by {d.step}. Use an Int that counts the steps, "
+        f"An Int of a Space has no steps; {name!r} goes from {d.low} to {d.high} by {d.step}. Use an Int that counts the steps, "
         "or give the distributions to the EmbeddingSampler, which counts them for you."
     )
 
@@ -53,7 +52,7 @@ def to_optuna(space: Space) -> dict[str, BaseDistribution]:
     out: dict[str, BaseDistribution] = {}
     for p in space.parameters:
         if isinstance(p, Float):
-            out[p.name] = FloatDistribution(p.low, p.high, log=p.log)
+            out[p.name] = FloatDistribution(p.low, p.high, log=p.log, step=p.step)
         elif isinstance(p, Int):
             out[p.name] = IntDistribution(p.low, p.high, log=p.log)
         else:
@@ -95,7 +94,10 @@ def from_configspace(configspace: ConfigurationSpace) -> Space:
 
 
 def to_configspace(space: Space, *, seed: int | None = None) -> ConfigurationSpace:
-    """The ConfigurationSpace of this Space, which sorts by name and rounds bounds to 13 digits; Fixed is a Constant."""
+    """The ConfigurationSpace of this Space, which sorts by name and rounds bounds to 13 digits; Fixed is a Constant.
+
+    ConfigSpace has no steps and digits: what it samples is not rounded.
+    """
     try:
         import ConfigSpace as cs
     except ImportError:
@@ -119,9 +121,9 @@ def _python(value: Any) -> Any:
     return value.item() if hasattr(value, "item") else value
 
 
-def _refuse_constraints(space: Space, house: str) -> None:
+def _refuse_constraints(space: Space, library: str) -> None:
     if space.constraints:
         raise InputError(
-            f"{house} cannot say a LinearConstraint; this space has {len(space.constraints)}. Leave them out, or keep "
+            f"{library} cannot say a LinearConstraint; this space has {len(space.constraints)}. Leave them out, or keep "
             "the Space."
         )

@@ -16,7 +16,7 @@ from ..history import State, Trial
 from ..methods import Method
 from ..methods import to_dict as method_to_dict
 from ..optimizer import Optimizer
-from ..space import Space
+from ..space import Float, Space
 
 if TYPE_CHECKING:
     from optuna.trial import FrozenTrial
@@ -125,7 +125,8 @@ def shown(trial: Trial, space: Space) -> tuple[dict[str, Any], dict[str, Any]]:
         return {}, {}
     from ..integrations.spaces import to_optuna
 
-    distributions = to_optuna(space)
+    # without steps: what was really run need not lie on the grid
+    distributions = to_optuna(Space([replace(p, step=None) if isinstance(p, Float) else p for p in space.parameters]))
     return {k: v for k, v in trial.params.items() if k in distributions}, distributions
 
 

@@ -7,9 +7,13 @@ from typing import Annotated
 
 import typer
 
+from .suite_cli import app as suite_app
+
 app = typer.Typer(
     help="The paper's experiments: run, table, figure.", no_args_is_help=True, pretty_exceptions_enable=False
 )
+
+app.add_typer(suite_app, name="suite")
 
 
 @app.callback()

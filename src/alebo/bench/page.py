@@ -1,7 +1,7 @@
-"""Keeps docs/reproduction.md true: the parts between markers are rewritten from results, everything else is left alone.
+"""Keeps docs/reproduction.md and docs/choosing.md true: the parts between markers are rewritten from results, everything else is left alone.
 
 A part begins with `<!-- table: branin-100 -->` or `<!-- caption: fig5_traces -->`
-or `<!-- summary: alebo -->` and ends with `<!-- end -->`.
+or `<!-- summary: alebo -->` or `<!-- suite: real -->` and ends with `<!-- end -->`.
 """
 
 from __future__ import annotations
@@ -11,15 +11,17 @@ from pathlib import Path
 
 from alebo import AleboError, InputError
 
-from . import figures, tables
+from . import figures, suite_page, tables
 from .problems import PAPER
 from .results import Results, load
+from .standings import standings
+from .suite import suite
 
-_PART = re.compile(r"<!-- (table|caption|summary): (\S+?) -->\n.*?<!-- end -->", flags=re.DOTALL)
+_PART = re.compile(r"<!-- (table|caption|summary|suite): (\S+?) -->\n.*?<!-- end -->", flags=re.DOTALL)
 
 
 def refresh(page: Path, folder: Path, pictures: Path) -> list[str]:
-    """Rewrite every marked part; returns a sentence for each part that has nothing to show yet."""
+    """Rewrite every marked part; returns a message for each part that has nothing to show yet."""
     try:
         text = page.read_text()
     except OSError as error:
@@ -31,6 +33,8 @@ def refresh(page: Path, folder: Path, pictures: Path) -> list[str]:
         try:
             if kind == "summary":
                 body = tables.summary(results, PAPER, name)
+            elif kind == "suite":
+                body = _suite(results, name, pictures)
             else:
                 body = _table(results, name) if kind == "table" else _caption(name, folder, pictures)
         except AleboError as error:
@@ -54,6 +58,19 @@ def _table(results: Results, problem: str) -> str:
     mixed = [label for label, n in kinds.items() if n > 1]
     note = f"\n\nRuns made with more than one setting or budget: {', '.join(mixed)}." if mixed else ""
     return "\n".join(lines[2:]).strip() + note
+
+
+def _suite(results: Results, name: str, pictures: Path) -> str:
+    """The standings of a suite, its picture and its values."""
+    made = standings(results, suite(name))
+    path = pictures / f"suite_{name}.png"
+    suite_page.draw(made, path)
+    against = "alebo" if "alebo" in made.labels else None
+    about = (
+        "Left: share of targets (normalised regrets) that runs have reached after so many evaluations. Right: share of targets that a "
+        "method's median run reaches with at most so many times the evaluations of the quickest method."
+    )
+    return f"![profiles]({path.parent.name}/{path.name})\n\n{about}\n\n{suite_page.markdown(made, against)}"
 
 
 def _caption(name: str, folder: Path, pictures: Path) -> str:

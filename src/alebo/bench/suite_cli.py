@@ -1,0 +1,116 @@
+"""`alebo bench suite`: run the suites, print their tables, write the page."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+app = typer.Typer(help="Named sets of problems: run, table, page, list.", no_args_is_help=True)
+
+SuiteName = Annotated[str, typer.Argument(help="real, synthetic, all or quick.")]
+Folder = Annotated[Path, typer.Option(help="Folder of results.")]
+
+
+@app.command()
+def run(
+    name: SuiteName,
+    methods: Annotated[
+        str, typer.Option("--methods", "--method", help="As for `bench run`; cheap ones where left out.")
+    ] = "",
+    seeds: Annotated[str, typer.Option(help="0-9, or 0,3,7.")] = "",
+    jobs: Annotated[int, typer.Option(help="Runs at a time, each on one thread.")] = 2,
+    out: Annotated[
+        Path | None, typer.Option(help="Folder for the results; `results`, and build/suite-quick for quick.")
+    ] = None,
+    retry_failed: Annotated[bool, typer.Option(help="Make failed runs again.")] = False,
+) -> None:
+    """Make the runs of a suite that are not stored yet; an interrupted sweep continues."""
+    from . import experiment
+    from . import suite as suites
+    from .labels import labels
+
+    chosen = suites.suite(name)
+    folder = out or _folder(name)
+    experiment.check_folder(folder)
+    wanted = experiment.seeds(seeds or ("0-2" if name == "quick" else "0-9"))
+    plan = suites.plan(chosen, labels(methods or suites.METHODS), wanted, folder, retry_failed=retry_failed)
+    for message in plan.refused:
+        typer.echo(f"left out: {message}", err=True)
+    for message in plan.broken:
+        typer.echo(f"failed: {message}", err=True)
+    tally = experiment.run(plan.tasks, jobs=jobs, retry_failed=retry_failed)
+    failed = tally.failed + len(plan.broken) * len(wanted)
+    typer.echo(
+        f"{tally.made} runs made, {failed} failed, {tally.skipped} were there already: {folder}. "
+        f"Table: alebo bench suite table {name} --folder {folder}"
+    )
+    if failed:
+        raise typer.Exit(1)
+
+
+@app.command()
+def table(
+    name: SuiteName = "all",
+    folder: Annotated[Path | None, typer.Option(help="Folder of results.")] = None,
+    methods: Annotated[
+        str,
+        typer.Option(
+            "--methods", "--method", help="Labels, comma-separated; those that share most problems where left out."
+        ),
+    ] = "",
+    against: Annotated[str, typer.Option(help="Wins and losses against this method; `alebo` where it has runs.")] = "",
+    format: Annotated[str, typer.Option(help="terminal, markdown or json.")] = "terminal",
+    picture: Annotated[Path | None, typer.Option(help="Also draw the profiles into this file.")] = None,
+) -> None:
+    """Average ranks with intervals, mean normalised regret, wins and losses, and the values of every problem."""
+    from alebo import InputError
+
+    from . import suite_page
+    from .results import load
+    from .standings import standings
+    from .suite import suite
+
+    chosen = suite(name)
+    made = standings(load(folder or _folder(name)), chosen, [m.strip() for m in methods.split(",") if m.strip()])
+    rival = against or ("alebo" if "alebo" in made.labels else None)
+    if picture is not None:
+        suite_page.draw(made, picture)
+    if format == "terminal":
+        suite_page.terminal(made, rival)
+    elif format == "markdown":
+        typer.echo(suite_page.markdown(made, rival))
+    elif format == "json":
+        typer.echo(suite_page.json_text(made, rival))
+    else:
+        raise InputError(f"A suite's table is terminal, markdown or json; got {format!r}.")
+
+
+@app.command()
+def page(
+    page: Annotated[Path, typer.Argument(help="The page whose marked parts are rewritten.")] = Path("docs/choosing.md"),
+    folder: Folder = Path("results"),
+) -> None:
+    """Rewrite the tables and pictures of docs/choosing.md from results; nothing is run."""
+    from .page import refresh
+
+    for message in refresh(page, folder, page.parent / "img"):
+        typer.echo(f"nothing to show yet: {message}", err=True)
+
+
+@app.command("list")
+def show() -> None:
+    """The suites and their problems."""
+    from .suite import suites
+
+    for made in suites().values():
+        typer.echo(f"{made.name}: {made.title}")
+        for e in made.entries:
+            typer.echo(
+                f"  {e.name}: D={e.D}, {e.goal}, {e.budget} evaluations of {e.seconds} s; {e.source}; {e.licence}"
+            )
+
+
+def _folder(name: str) -> Path:
+    return Path("build/suite-quick") if name == "quick" else Path("results")

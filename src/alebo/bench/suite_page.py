@@ -1,0 +1,198 @@
+"""A suite as text and picture: the table of standings, the values of every problem, the two profiles."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import asdict
+from pathlib import Path
+
+import numpy as np
+
+from .figures._style import colour, pyplot, save
+from .standings import CHECKPOINTS, TARGETS, Cell, Standings
+from .statistics import standard_error
+from .suite import Entry
+
+HEAD = ["method", "average rank (95 %)", *(f"regret at {n}" for n in CHECKPOINTS)]
+
+
+def head(against: str | None) -> list[str]:
+    """The columns of the table of standings."""
+    duel = [f"problems won : lost against {against}", f"runs won : lost against {against}", "p"] if against else []
+    return [*HEAD, *duel, "runs", "model s"]
+
+
+def rows(made: Standings, against: str | None) -> list[list[str]]:
+    """One row a method, best average rank first."""
+    duels = {d.label: d for d in made.duels(against)} if against else {}
+    out = []
+    for s in made.lines():
+        cells = [s.label, f"{s.rank:.2f} ({s.low:.1f} to {s.high:.1f})", *(_number(v, 3) for v in s.regret)]
+        if against:
+            d = duels.get(s.label)
+            cells += (
+                ["", "", ""]
+                if d is None
+                else [f"{d.wins} : {d.losses}", f"{d.run_wins} : {d.run_losses}", _number(d.p, 3)]
+            )
+        failed = f" ({s.failed} failed)" if s.failed else ""
+        out.append([*cells, f"{s.runs}{failed}", _number(s.seconds, 2)])
+    return out
+
+
+def value_rows(made: Standings, *, short: bool = False) -> list[list[str]]:
+    """One row for each problem of the suite, also where nothing was run: mean final value of every method, ± SE (runs)."""
+    order = [s.label for s in made.lines(draws=1)]
+    out = []
+    for e in made.suite.entries:
+        there = {label: made.cells[e.name, label] for label in order if (e.name, label) in made.cells}
+        means = [float(np.nanmean(c.values)) for c in there.values() if not np.isnan(c.values).all()]
+        first = min(means, key=lambda v: e.sign * v, default=math.nan)
+        arrow = "min" if e.goal == "minimise" else "max"
+        out.append([f"{e.name} ({arrow}, {e.budget})", *(_value(there.get(label), first, short) for label in order)])
+    return out
+
+
+def _value(cell: Cell | None, first: float, short: bool) -> str:
+    if cell is None:
+        return "-" if short else "not run"
+    found = cell.values[~np.isnan(cell.values)]
+    complete = len(cell.seeds) - cell.failed
+    if short:
+        return f"{found.mean():.4g}" if len(found) else "failed" if not complete else "infeasible"
+    if not len(found):
+        return f"failed ({cell.failed})" if not complete else f"nothing feasible ({complete})"
+    text = f"{found.mean():.4g}"
+    text = f"**{text}**" if found.mean() == first else text
+    error = standard_error(found)
+    spread = f" ± {error:.2g}" if np.isfinite(error) else ""
+    lost = f", {cell.failed} failed" if cell.failed else ""
+    lost += f", {complete - len(found)} without a feasible point" if complete > len(found) else ""
+    return f"{text}{spread} ({complete}{lost})"
+
+
+def notes(made: Standings) -> list[str]:
+    """What a reader must know of the table."""
+    names = [e.name for e in made.common]
+    out = [
+        f"Ranks, regrets, wins and losses are over the {len(names)} of {len(made.suite.entries)} problems on which every one of these methods "
+        f"has runs: {', '.join(names)}. Regret is normalised: 1 is the median random point, 0 the best value known; a mean at n "
+        "evaluations is over the problems with so many. The interval is over bootstrap draws of problems and runs. "
+        "p: Wilcoxon signed rank over problems, two-sided, uncorrected; empty with fewer than six."
+    ]
+    short = sum(cell.short for cell in made.cells.values())
+    if short:
+        out.append(f"{short} runs with fewer evaluations than the suite asks for are left out.")
+    few = sorted({label for (_, label), cell in made.cells.items() if len(cell.seeds) < 5})
+    if few:
+        out.append(f"Fewer than five runs on some problem: {', '.join(few)}. Their order is uncertain.")
+    return out
+
+
+def markdown(made: Standings, against: str | None) -> str:
+    """Both tables and the notes."""
+    body = rows(made, against)
+    lines = [*_table(head(against), body), "", *(f"{note}\n" for note in notes(made))]
+    lines += ["Mean best value at the end ± standard error (number of runs); bold: the best mean of the row.", ""]
+    values = [[f"`{name}`", *cells] for name, *cells in value_rows(made)]
+    return "\n".join([*lines, *_table(["problem (goal, evaluations)", *(row[0] for row in body)], values)])
+
+
+def terminal(made: Standings, against: str | None) -> None:
+    """Both tables on the terminal."""
+    from rich.console import Console
+    from rich.table import Table
+
+    console = Console()
+    body = rows(made, against)
+    duel = ["won : lost", "in runs", "p"] if against else []
+    columns = ["method", "rank (95 %)", *(f"@{n}" for n in CHECKPOINTS), *duel, "runs", "s"]
+    values = value_rows(made, short=True)
+    for title, names, lines in (
+        (f"{made.suite.name}: {made.suite.title}", columns, body),
+        ("mean best value at the end", ["problem", *(row[0] for row in body)], values),
+    ):
+        table = Table(title=title)
+        for i, column in enumerate(names):
+            table.add_column(column, justify="left" if i == 0 else "right", no_wrap=i == 0)
+        for row in lines:
+            table.add_row(*row)
+        console.print(table)
+    if against:
+        console.print(
+            f"won : lost against {against}; @n: mean normalised regret after n evaluations; s: CPU s of one proposal."
+        )
+    for note in notes(made):
+        console.print(note, markup=False)
+
+
+def json_text(made: Standings, against: str | None) -> str:
+    """The same numbers for programs; what is not known is null."""
+    data = {
+        "suite": made.suite.name,
+        "common": [e.name for e in made.common],
+        "checkpoints": CHECKPOINTS,
+        "methods": [asdict(s) for s in made.lines()],
+        "against": against,
+        "duels": [asdict(d) for d in made.duels(against)] if against else [],
+        "problems": [_problem(made, e) for e in made.suite.entries],
+    }
+    return json.dumps(_plain(data), indent=1)
+
+
+def _problem(made: Standings, entry: Entry) -> dict[str, object]:
+    cells = {label: made.cells.get((entry.name, label)) for label in made.labels}
+    return {
+        **asdict(entry),
+        "best known": made.best[entry.name],
+        "methods": {
+            label: None
+            if c is None
+            else {
+                "runs": len(c.seeds) - c.failed,
+                "failed": c.failed,
+                "values": c.values.tolist(),
+                "regret": float(c.end.mean()),
+            }
+            for label, c in cells.items()
+        },
+    }
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, dict):
+        return {str(k): _plain(v) for k, v in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(v) for v in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def draw(made: Standings, path: Path) -> None:
+    """Left the data profile, right the performance profile."""
+    plt = pyplot()
+    figure, (left, right) = plt.subplots(1, 2, figsize=(9.0, 3.4), layout="constrained")
+    ratios = np.geomspace(1.0, 16.0, 200)
+    profiles = made.performance_profile(ratios)
+    for at, s in enumerate(made.lines(draws=1)):
+        share, look = made.data_profile(s.label), {"color": colour(s.label, at), "drawstyle": "steps-post"}
+        left.plot(np.arange(1, len(share) + 1), share, label=s.label, **look)
+        right.plot(ratios, profiles[s.label], **look)
+    top = max(float(p.max()) for p in profiles.values())
+    left.set(xlabel="evaluations", ylabel="share of targets reached")
+    right.set(xlabel="evaluations, times those of the quickest method", xscale="log", ylim=(-0.02, top + 0.05))
+    right.set_ylabel("share of targets, median run")
+    right.set_xticks([1, 2, 4, 8, 16], ["1", "2", "4", "8", "16"])
+    right.minorticks_off()
+    left.set_title(f"{made.suite.name}: {len(made.common)} problems, regret {', '.join(map(str, TARGETS))}", fontsize=9)
+    right.set_title("performance profile", fontsize=9)
+    left.legend(frameon=False, fontsize=7, loc="upper left")
+    save(figure, path)
+
+
+def _number(value: float, digits: int) -> str:
+    return "" if math.isnan(value) else f"{value:.{digits}f}"
+
+
+def _table(head: list[str], rows: list[list[str]]) -> list[str]:
+    return [f"| {' | '.join(head)} |", f"|{'---|' * len(head)}", *(f"| {' | '.join(row)} |" for row in rows)]

@@ -1,0 +1,259 @@
+"""Suites: their data agree with the problems, the numbers are what they say, failures and gaps are shown."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import alebo
+from alebo.bench import PROBLEMS, problem, store
+from alebo.bench import suite as suites
+from alebo.bench.cli import app
+from alebo.bench.labels import labels
+from alebo.bench.page import refresh
+from alebo.bench.results import Results, Run, load
+from alebo.bench.standings import standings
+from alebo.bench.suite import Entry, Suite, start_value, suite
+
+from ..conftest import require_module
+from .test_tables import made
+
+ENTRY = suite("synthetic").entries[0]
+A = replace(ENTRY, name="a", budget=4, start=10.0, best=0.0)
+B = replace(ENTRY, name="b", budget=2, start=-10.0, best=None, goal="maximise")
+TWO = Suite("two", "two made-up problems", (A, B))
+
+
+def run(name: str, label: str, seed: int, values: list[float]) -> Run:
+    found = made(label, seed, values, problem=name)
+    if name == "b":
+        found.record["goals"] = [{"type": "Maximize", "outcome": "value", "reference": None}]
+        found.record["best"]["value"] = max(values)
+    return found
+
+
+def results(*more: Run) -> Results:
+    return Results(
+        (
+            *(run("a", "good", s, [9.0, 5.0, 1.0, 1.0]) for s in range(3)),
+            *(run("a", "bad", s, [12.0, 8.0, 8.0, 4.0]) for s in range(3)),
+            *(run("b", "good", s, [-9.0, 10.0]) for s in range(2)),
+            *(run("b", "bad", s, [-9.0, 0.0]) for s in range(2)),
+            *more,
+        )
+    )
+
+
+@pytest.mark.parametrize("name", ["real", "synthetic", "quick"])
+def test_the_data_agree_with_the_problems(name: str) -> None:
+    for entry in suite(name).entries:
+        assert all(n in PROBLEMS for n in entry.names)
+        assert f"-{entry.D}" in entry.name
+        try:
+            p = problem(entry.name)
+        except alebo.MissingPartError:
+            continue
+        assert (p.D, p.sign) == (entry.D, entry.sign)
+        if p.optimum is not None:
+            assert entry.best == pytest.approx(p.optimum, rel=1e-4)
+
+
+@pytest.mark.parametrize("name", ["branin-100", "ackley100-100", "rover-60", "hartmann6-100", "rosenbrock100-100"])
+def test_the_start_is_the_median_random_point(name: str) -> None:
+    (entry,) = [e for e in suite("all").entries if e.name == name]
+    assert entry.start == pytest.approx(start_value(name), rel=1e-3)
+
+
+def test_suites_by_name() -> None:
+    everything = suite("all")
+    assert everything.entries == suite("real").entries + suite("synthetic").entries
+    assert all(e.budget == 50 for e in suite("quick").entries)
+    with pytest.raises(alebo.InputError, match="real, synthetic, quick, all"):
+        suite("reel")
+    with pytest.raises(alebo.InputError, match="minimise or maximise"):
+        replace(ENTRY, goal="low")
+    with pytest.raises(alebo.InputError, match="better than `start`"):
+        replace(ENTRY, best=100.0)
+    with pytest.raises(alebo.InputError, match="budget >= 1"):
+        replace(ENTRY, budget=0)
+
+
+def test_regret_ranks_and_duels_by_hand() -> None:
+    s = standings(results(), TWO)
+    assert s.labels == ("bad", "good")
+    assert s.best == {"a": 0.0, "b": 10.0}  # b: the best of all runs
+    np.testing.assert_allclose(s.cells["a", "bad"].regret[0], [1.0, 0.8, 0.8, 0.4])
+    np.testing.assert_allclose(s.cells["b", "bad"].regret[0], [0.95, 0.5])
+    first, last = s.lines()
+    assert (first.label, first.rank, first.low, first.high) == ("good", 1.0, 1.0, 1.0)
+    assert (last.label, last.rank) == ("bad", 2.0)
+    assert math.isnan(first.regret[0])  # no problem has 50 evaluations
+    assert (first.runs, first.failed, first.problems) == (5, 0, 2)
+    (duel,) = s.duels("good")
+    assert (duel.label, duel.wins, duel.losses, duel.run_wins, duel.run_losses) == ("bad", 0, 2, 0, 5)
+    assert math.isnan(duel.p)
+    with pytest.raises(alebo.InputError, match="one of the methods"):
+        s.duels("ugly")
+
+
+def test_a_known_best_gives_way_to_a_better_run() -> None:
+    s = standings(results(run("a", "good", 7, [1.0, 1.0, 1.0, -2.0])), TWO)
+    assert s.best["a"] == -2.0
+    assert s.cells["a", "good"].end.min() == 0.0
+
+
+def test_profiles_by_hand() -> None:
+    s = standings(results(), TWO)
+    # a: good reaches 0.5 at 2, then 0.1 at 3 (and 0.3, 0.2 there): 4 of 6 targets; b: 2 evaluations, all 6 targets
+    share = s.data_profile("good")
+    np.testing.assert_allclose(share, [0.0, 0.5 * (1 / 6 + 1.0), 0.5 * (4 / 6 + 1.0), 0.5 * (4 / 6 + 1.0)])
+    np.testing.assert_allclose(s.data_profile("bad")[-1], 0.5 * (1 / 6 + 1 / 6))
+    profile = s.performance_profile(np.array([1.0, 2.0]))
+    np.testing.assert_allclose(profile["good"], [10 / 12, 10 / 12])
+    np.testing.assert_allclose(profile["bad"], [1 / 12, 2 / 12])  # 0.5 on b with the first; on a with 4 instead of 2
+
+
+def test_the_bootstrap_knows_a_tie_and_the_test_a_difference() -> None:
+    rng = np.random.default_rng(0)
+    many = Suite("many", "", tuple(replace(A, name=f"p{i}", budget=1) for i in range(12)))
+    runs = []
+    for i, e in enumerate(many.entries):
+        for seed in range(6):
+            level = 1.0 + i / 4
+            runs += [made("same", seed, [level + rng.normal() / 4], problem=e.name) for _ in (1,)]
+            runs += [made("twin", seed, [level + rng.normal() / 4], problem=e.name)]
+            runs += [made("worse", seed, [level + 2 + rng.normal() / 4], problem=e.name)]
+    s = standings(Results(tuple(runs)), many)
+    ranks = {line.label: line for line in s.lines()}
+    assert ranks["worse"].rank == 3.0
+    assert ranks["same"].low < 1.5 < ranks["twin"].high
+    p = {d.label: d.p for d in s.duels("same")}
+    assert p["worse"] < 0.001
+    assert p["twin"] > 0.05
+
+
+def test_failed_short_and_infeasible_runs() -> None:
+    failed = run("a", "good", 9, [1.0])
+    failed.record.update(state="failed", error="it broke")
+    nothing = run("b", "bad", 5, [0.0, 0.0])
+    nothing.record.update(feasible=[False, False], best=None)
+    s = standings(results(failed, nothing, run("a", "good", 8, [0.0])), TWO)
+    good = s.cells["a", "good"]
+    assert (good.failed, good.short, len(good.seeds)) == (1, 1, 4)
+    assert good.end.max() == 1.0
+    assert s.cells["b", "bad"].end.max() == 1.0
+    line = next(x for x in s.lines() if x.label == "good")
+    assert (line.failed, line.runs) == (1, 5)
+
+
+def test_methods_that_share_most_problems_are_compared() -> None:
+    more = [run("a", "once", 0, [1.0] * 4), run("a", "alebo-paper-dim5", 0, [1.0] * 4)]
+    s = standings(results(*more), TWO)
+    assert s.labels == ("bad", "good")
+    chosen = standings(results(*more), TWO, ["once", "good"])
+    assert [e.name for e in chosen.common] == ["a"]
+    with pytest.raises(alebo.InputError, match="No run of 'best'"):
+        standings(results(), TWO, ["best", "good"])
+    with pytest.raises(alebo.InputError, match="two methods or more"):
+        standings(Results(()), TWO)
+    apart = Results((run("a", "good", 0, [1.0] * 4), run("b", "bad", 0, [1.0] * 2)))
+    with pytest.raises(alebo.InputError, match="Choose fewer methods"):
+        standings(apart, TWO, ["good", "bad"])
+
+
+@pytest.fixture
+def tiny(monkeypatch: pytest.MonkeyPatch) -> Suite:
+    """Three problems: one that runs, one with a penalised variant, one whose extra is missing."""
+
+    def missing() -> None:
+        raise alebo.MissingPartError('It needs a part. Run: pip install "alebo[part]"')
+
+    monkeypatch.setitem(PROBLEMS, "missing-9", missing)
+    entries = (
+        replace(ENTRY, budget=3),
+        replace(ENTRY, name="gramacy-100", budget=3, penalised="levy20-100", start=2.0, best=0.6),
+        replace(ENTRY, name="missing-9", budget=3),
+    )
+    small = Suite("tiny", "a tiny suite", entries)
+    monkeypatch.setattr(suites, "suites", lambda: {"tiny": small})
+    return small
+
+
+def test_a_suite_is_run_resumed_and_shown(tiny: Suite, tmp_path: Path) -> None:
+    ard = "alebo.bench.ablation:ArdALEBO(initial=3)"
+    call = [
+        "suite",
+        "run",
+        "tiny",
+        "--methods",
+        f"sobol,ard={ard}",
+        "--seeds",
+        "0-1",
+        "--jobs",
+        "1",
+        "--out",
+        str(tmp_path),
+    ]
+    first = CliRunner().invoke(app, call)
+    assert first.exit_code == 1  # the missing part
+    assert 'failed: missing-9, sobol: It needs a part. Run: pip install "alebo[part]"' in first.output
+    assert "8 runs made, 4 failed, 0 were there already" in first.output
+    found = load(tmp_path)
+    assert {(r.problem, r.label) for r in found.complete} == {
+        ("branin-100", "sobol"),
+        ("branin-100", "ard"),
+        ("gramacy-100", "sobol"),
+        ("levy20-100", "ard"),  # the method without constraints got the penalised variant
+    }
+    assert [r.error for r in found.failed] == ['MissingPartError: It needs a part. Run: pip install "alebo[part]"'] * 4
+    size = sum(p.stat().st_size for p in tmp_path.rglob("*.jsonl"))
+    again = CliRunner().invoke(app, call)
+    assert "0 runs made, 4 failed, 8 were there already" in again.output
+    assert sum(p.stat().st_size for p in tmp_path.rglob("*.jsonl")) == size
+    shown = CliRunner().invoke(app, ["suite", "table", "tiny", "--folder", str(tmp_path), "--format", "markdown"])
+    assert shown.exit_code == 0, shown.output
+    assert "| `missing-9 (min, 3)` | failed (2) | failed (2) |" in shown.output
+    assert "over the 2 of 3 problems" in shown.output
+    data = json.loads(
+        CliRunner().invoke(app, ["suite", "table", "tiny", "--folder", str(tmp_path), "--format", "json"]).output,
+        parse_constant=lambda word: pytest.fail(f"{word} is not JSON"),
+    )
+    assert data["common"] == ["branin-100", "gramacy-100"]
+    assert CliRunner().invoke(app, ["suite", "table", "tiny", "--folder", str(tmp_path)]).exit_code == 0
+    wrong = CliRunner().invoke(app, ["suite", "table", "tiny", "--folder", str(tmp_path), "--format", "html"])
+    assert isinstance(wrong.exception, alebo.InputError)
+
+
+def test_wrong_methods_are_refused_before_anything_runs(tiny: Suite, tmp_path: Path) -> None:
+    with pytest.raises(alebo.InputError, match="has no setting"):
+        suites.plan(tiny, labels("sobol(center=True)"), [0], tmp_path)
+    assert not list(tmp_path.rglob("*.jsonl"))
+
+
+def test_a_page_shows_a_suite(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    require_module("matplotlib", "plot")
+    monkeypatch.setattr(suites, "suites", lambda: {"two": TWO})
+    for r in results().runs:
+        store.append(store.path_of(tmp_path / "results", r.problem, r.label), r.record)
+    page = tmp_path / "page.md"
+    page.write_text("# Title\n<!-- suite: two -->\nold\n<!-- end -->\n<!-- suite: three -->\nold\n<!-- end -->\n")
+    (tmp_path / "img").mkdir()
+    missing = refresh(page, tmp_path / "results", tmp_path / "img")
+    assert [m.split(":")[0] for m in missing] == ["suite three"]
+    text = page.read_text()
+    assert "![profiles](img/suite_two.png)" in text
+    assert "| good | 1.00 (1.0 to 1.0) |" in text
+    assert "| `b (max, 2)` | **10** ± 0 (2) | 0 ± 0 (2) |" in text
+    assert (tmp_path / "img" / "suite_two.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_the_list_says_source_and_licence() -> None:
+    text = CliRunner().invoke(app, ["suite", "list"]).output
+    assert "mopta08-124: D=124, minimise, 100 evaluations of 0.1 s; Jones 2008" in text
+    assert isinstance(suite("real").entries[0], Entry)

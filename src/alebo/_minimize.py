@@ -14,12 +14,14 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from . import _show
+from ._checks import whole
 from ._errors import EvaluationError, InputError, StateError
 from ._failures import FailureLimit, full_stop
 from .goals import Goal, Goals, Minimize, Outcome
 from .history import History, State, Trial, incumbents
 from .methods import Method
-from .optimizer import Optimizer, whole
+from .optimizer import Optimizer
 from .progress import Progress
 from .space import Space
 
@@ -47,6 +49,24 @@ class Result:
     def params(self) -> dict[str, Any]:
         """The best point by names."""
         return dict(zip(self.optimizer.space.names, self.x.tolist(), strict=True))
+
+    def to_dataframe(self) -> Any:
+        """Every trial as a row of a pandas DataFrame."""
+        return self.optimizer.to_dataframe()
+
+    def __repr__(self) -> str:
+        return _show.text("Result", self._rows())
+
+    def _repr_html_(self) -> str:
+        return _show.html("Result", self._rows())
+
+    def _rows(self) -> list[tuple[str, str]]:
+        return [
+            ("fun", _show.number(self.fun)),
+            ("x", _show.point(self.params)),
+            ("nfev", str(self.nfev)),
+            ("message", self.message),
+        ]
 
 
 def trace(history: History, goals: Goals, space: Space) -> Array:

@@ -10,6 +10,7 @@ from typing import Any, TypeAlias, overload
 import numpy as np
 from numpy.typing import NDArray
 
+from . import _show
 from .goals import Goals, Outcome
 from .space import Space
 
@@ -24,7 +25,7 @@ class State(StrEnum):
     FAILED = "failed"
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Trial:
     """One evaluation: its parameters, where it lies in the cube and in the embedding, and what came of it."""
 
@@ -37,14 +38,40 @@ class Trial:
     note: dict[str, Any] = field(default_factory=dict)  # what the method wants to remember, plain data
     reason: str | None = None  # why it failed
     asked: bool = True  # False for a point that was reported without having been proposed
+    earlier: tuple[
+        Trial, ...
+    ] = ()  # what it was before it was corrected, oldest first; the trial itself is what counts
 
     @property
     def complete(self) -> bool:
         return self.state is State.COMPLETE
 
+    def amended(self, reason: str | None = None, **changes: Any) -> Trial:
+        """This trial with `changes`; what it was is kept in `earlier`, with the reason of the correction."""
+        was = replace(self, earlier=(), reason=reason if reason is not None else self.reason)
+        return replace(self, **changes, earlier=(*self.earlier, was))
+
+    def __repr__(self) -> str:
+        what = _show.measured(self.outcomes) or self.reason or ""
+        return (
+            f"Trial({self.number}, {self.state.value}{': ' + what[:80] if what else ''}; {_show.point(self.params, 3)})"
+        )
+
+    def __str__(self) -> str:
+        return _show.text(f"Trial {self.number}: {self.state.value}", self._rows())
+
+    def _repr_html_(self) -> str:
+        return _show.html(f"Trial {self.number}: {self.state.value}", self._rows())
+
+    def _rows(self) -> list[tuple[str, str]]:
+        rows = [("measured", _show.measured(self.outcomes))] if self.outcomes else []
+        rows += [("reason", self.reason[:200])] if self.reason else []
+        rows += [("parameters", _show.point(self.params))]
+        return rows + ([("corrected", f"{len(self.earlier)} times")] if self.earlier else [])
+
     def to_dict(self) -> dict[str, Any]:
         """Plain data; floats survive JSON exactly."""
-        return {
+        data = {
             "number": self.number,
             "params": dict(self.params),
             "x": self.x.tolist(),
@@ -55,6 +82,7 @@ class Trial:
             "reason": self.reason,
             "asked": self.asked,
         }
+        return data | ({"earlier": [t.to_dict() for t in self.earlier]} if self.earlier else {})
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Trial:
@@ -69,10 +97,11 @@ class Trial:
             note=dict(data["note"]),
             reason=data["reason"],
             asked=bool(data["asked"]),
+            earlier=tuple(Trial.from_dict({"number": data["number"], **t}) for t in data.get("earlier", ())),
         )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class History(Sequence[Trial]):
     """All trials in the order they were created, and how many evaluations may be made in all (None: not known)."""
 
@@ -91,6 +120,10 @@ class History(Sequence[Trial]):
 
     def __iter__(self) -> Iterator[Trial]:
         return iter(self.trials)
+
+    def __repr__(self) -> str:
+        counts = f"{len(self.complete)} complete, {len(self.pending)} pending, {len(self.failed)} failed"
+        return f"History({len(self)} trials: {counts}; budget {self.budget})"
 
     def last_note(self, key: str) -> Mapping[str, Any]:
         """The note of the last trial that notes this; empty where none does."""

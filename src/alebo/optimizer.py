@@ -10,12 +10,14 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from . import _saving
+from . import _best, _frame, _saving, _show
+from ._checks import whole
 from ._errors import InputError, StateError, StudyError
+from ._propose import Asked, as_method, as_run, propose
 from ._seeds import derive, reproducible
-from .goals import Goal, Goals, Outcome, hypervolume_trace, pareto
-from .history import History, State, Trial
-from .methods import Method, build, default_method
+from .goals import Goal, Goals, Outcome
+from .history import History, State, Trial, incumbent
+from .methods import Method
 from .space import Params, Space
 
 Array: TypeAlias = NDArray[np.float64]
@@ -64,9 +66,34 @@ class Optimizer:
     def __repr__(self) -> str:
         h = self.history
         return (
-            f"Optimizer({self.space.dimension} coordinates, {self.method!r}, seed={self.seed}: "
+            f"Optimizer({self.space.dimension} coordinates, {self.method!r:.60}, seed={self.seed}: "
             f"{len(h.complete)} complete, {len(h.pending)} pending, {len(h.failed)} failed)"
         )
+
+    def __str__(self) -> str:
+        return _show.text("Optimizer", self._rows())
+
+    def _repr_html_(self) -> str:
+        return _show.html("Optimizer", self._rows())
+
+    def _rows(self) -> list[tuple[str, str]]:
+        h, best = self.history, incumbent(self.history, self.goals, self.space) if self.goals.single else None
+        rows = [
+            ("parameters", f"{len(self.space)} ({self.space.dimension} coordinates)"),
+            ("goals", ", ".join(f"{type(g).__name__}({g.outcome!r})" for g in self.goals.goals)[:120]),
+            ("method", f"{self.method!r:.80}, seed {self.seed}"),
+            (
+                "trials",
+                f"{len(h.complete)} complete, {len(h.pending)} pending, {len(h.failed)} failed; budget {h.budget}",
+            ),
+        ]
+        return rows + (
+            [] if best is None else [("best measured", f"trial {best.number}: {_show.measured(best.outcomes)}")]
+        )
+
+    def to_dataframe(self) -> Any:
+        """Every trial as a row of a pandas DataFrame: number, state, parameters, outcomes, standard errors, reason."""
+        return _frame.dataframe(self.history, self.space, self.goals)
 
     @property
     def budget(self) -> int | None:
@@ -127,20 +154,87 @@ class Optimizer:
                 self.history = self.history.with_trial(trial)
         return trials
 
-    def tell(self, trial: int | Trial | Mapping[str, Any], outcomes: Any) -> Trial:
-        """Record what an evaluation gave: a number, or a mapping of outcome to value or (mean, standard error).
+    def tell(
+        self, trial: int | Trial | Mapping[str, Any], outcomes: Any, *, params: Mapping[str, Any] | None = None
+    ) -> Trial:
+        """Record what an evaluation gave.
 
-        `trial` is the number of an asked trial, or a mapping of parameters for a point that was never asked.
+        Args:
+            trial: The number of an asked trial, or a mapping of parameters for a point that was never asked.
+            outcomes: A number, or a mapping of outcome to value or (mean, standard error).
+            params: The settings that were really run, where they differ from those proposed (some or all of them).
+
+        Returns:
+            The completed trial.
         """
         if isinstance(trial, Mapping):
+            if params is not None:
+                raise InputError(
+                    "`params` corrects the settings of an asked trial; a point never asked is its own params."
+                )
             read = self.goals.read(outcomes)
-            params = self.space.canonical(trial)
-            done = Trial(len(self.history), params, self.space.encode(params), None, read, State.COMPLETE, asked=False)
+            point = self.space.canonical(trial)
+            done = Trial(len(self.history), point, self.space.encode(point), None, read, State.COMPLETE, asked=False)
         else:
             pending = self._pending(trial, "tell")
-            done = replace(pending, outcomes=self.goals.read(outcomes), state=State.COMPLETE)
+            read = self.goals.read(outcomes)
+            done = replace(as_run(self.space, pending, params), outcomes=read, state=State.COMPLETE)
         self.history = self.history.with_trial(done)
         return done
+
+    def amend(
+        self,
+        trial: int | Trial,
+        outcomes: Any = None,
+        *,
+        params: Mapping[str, Any] | None = None,
+        reason: str | None = None,
+    ) -> Trial:
+        """Correct a finished trial. What it was is kept in `trial.earlier`; the model sees the corrected one only.
+
+        Args:
+            trial: The trial or its number.
+            outcomes: The right outcomes, all of them; None where only the settings were wrong.
+            params: The settings that were really run, where they were recorded wrongly.
+            reason: Why, for the record.
+
+        >>> import alebo
+        >>> opt = alebo.Optimizer(alebo.Space([alebo.Float("gain", 0, 1)]), alebo.Minimize("loss"), method="sobol")
+        >>> opt.tell(opt.ask()[0], 31.0).outcomes["loss"].mean
+        31.0
+        >>> opt.amend(0, 0.31, reason="typing mistake").outcomes["loss"].mean
+        0.31
+        >>> opt.history[0].earlier[0].outcomes["loss"].mean
+        31.0
+        """
+        found = self._finished(trial, "amend")
+        if outcomes is None and (params is None or not found.complete):
+            raise InputError(
+                f"`amend` needs the right outcomes, or the settings of a trial that has outcomes; trial {found.number} is "
+                f"{found.state.value}. Write opt.amend({found.number}, {{{self.goals.outcomes[0]!r}: 0.31}})."
+            )
+        read = found.outcomes if outcomes is None else self.goals.read(outcomes)
+        run = as_run(self.space, found, params)
+        done = found.amended(
+            reason,
+            params=run.params,
+            x=run.x,
+            y=run.y,
+            outcomes=read,
+            state=State.COMPLETE,
+        )
+        done = replace(done, reason=None)
+        self.history = self.history.with_trial(done)
+        return done
+
+    def forget(self, trial: int | Trial, reason: str | None = None) -> Trial:
+        """Withdraw what was recorded for a trial: it counts as failed from now on. Its record is kept in `trial.earlier`."""
+        found = self._finished(trial, "forget")
+        gone = replace(
+            found.amended(reason), outcomes={}, state=State.FAILED, reason=f"forgotten: {reason or 'by hand'}"
+        )
+        self.history = self.history.with_trial(gone)
+        return gone
 
     def fail(self, trial: int | Trial, reason: str | None = None) -> Trial:
         """Record that an evaluation crashed or was given up; the search goes on without it."""
@@ -148,7 +242,24 @@ class Optimizer:
         self.history = self.history.with_trial(failed)
         return failed
 
+    def _finished(self, trial: int | Trial, verb: str) -> Trial:
+        found = self._found(trial, verb)
+        if found.state is State.PENDING:
+            raise StateError(
+                f"`{verb}` is for a trial that was told or failed; trial {found.number} is pending. Use tell or fail for it."
+            )
+        return found
+
     def _pending(self, trial: int | Trial, verb: str) -> Trial:
+        found = self._found(trial, verb)
+        if found.state is not State.PENDING:
+            raise StateError(
+                f"A trial is told once; trial {found.number} is already {found.state.value}. Ask for a new one, correct it "
+                "with amend, or tell its parameters as a new point."
+            )
+        return found
+
+    def _found(self, trial: int | Trial, verb: str) -> Trial:
         number: Any = trial.number if isinstance(trial, Trial) else trial
         if isinstance(number, list) and number and isinstance(number[0], Trial):
             raise InputError(
@@ -160,86 +271,24 @@ class Optimizer:
                 f"`{verb}` needs the number of a trial that was asked for; got {number!r}, and there are "
                 f"{len(self.history)} trials (numbered from 0). For a point never asked, tell its parameters."
             )
-        found = self.history[int(number)]
-        if found.state is not State.PENDING:
-            raise StateError(
-                f"A trial is told once; trial {number} is already {found.state.value}. "
-                "Ask for a new one, or tell its parameters as a new point."
-            )
-        return found
+        return self.history[int(number)]
 
     def best(self) -> Trial:
         """The best feasible trial. Under noise the model chooses it, and `note['chosen_by']` says so."""
-        if not self.goals.single:
-            raise StateError(
-                f"`best` is for one objective; there are {len(self.goals.objectives)}. Call front() for the trade-offs."
-            )
-        candidates, chosen_by = self._feasible()
-        trial = min(candidates, key=lambda pair: float(self.goals.objective_values(pair[1])[0]))[0]
-        return replace(trial, note={**trial.note, "chosen_by": chosen_by})
+        return _best.best(self.history, self.space, self.goals, self._estimates)
 
     def front(self) -> list[Trial]:
         """The Pareto front: the feasible trials that no other trial beats in every objective."""
-        if self.goals.single:
-            raise StateError("`front` is for several objectives; there is one. Call best().")
-        candidates, _ = self._feasible()
-        values = np.stack([self.goals.objective_values(outcomes) for _, outcomes in candidates])
-        return [trial for (trial, _), keep in zip(candidates, pareto(values), strict=True) if keep]
+        return _best.front(self.history, self.space, self.goals, self._estimates)
 
     def hypervolumes(self, reference: Sequence[float] | None = None) -> Array:
         """The volume dominated by the feasible measured outcomes after each finished trial, up to the reference point.  -> n
 
-        `reference` has one value for each objective, in their order and the user's sign. Without it, the goals' own
-        references are taken, and where one is missing, a tenth of the front's range beyond its worst value.
+        Args:
+            reference: One value for each objective, in their order and the user's sign. Without it, the goals' own
+                references are taken, and where one is missing, a tenth of the front's range beyond its worst value.
         """
-        if self.goals.single:
-            raise StateError("`hypervolumes` is for several objectives; there is one. See history, or best().")
-        objectives = self.goals.objectives
-        if reference is None:
-            given = [np.nan if g.reference is None else g.reference for g in objectives]
-        elif len(reference) != len(objectives) or not np.isfinite(np.asarray(reference, dtype=float)).all():
-            raise InputError(
-                f"`reference` has one finite number for each of {[g.outcome for g in objectives]}; got {list(reference)}."
-            )
-        else:
-            given = list(reference)
-        at = np.array([self.goals.sign(g.outcome) * r for g, r in zip(objectives, given, strict=True)])
-        finished = [t for t in self.history if t.state is not State.PENDING]
-        values = np.full((len(finished), len(objectives)), np.nan)
-        for i, t in enumerate(finished):
-            if t.complete and self.goals.feasible(t.outcomes) and self.space.feasible(t.params):
-                values[i] = self.goals.objective_values(t.outcomes)
-        known = values[~np.isnan(values).any(axis=1)]
-        if np.isnan(at).any() and len(known):
-            front = known[pareto(known)]
-            at = np.where(np.isnan(at), front.max(axis=0) + 0.1 * np.maximum(np.ptp(front, axis=0), 1e-12), at)
-        return hypervolume_trace(values, at)
-
-    def _feasible(self) -> tuple[list[tuple[Trial, Mapping[str, Outcome]]], str]:
-        complete = self.history.complete
-        if not complete:
-            raise StateError(
-                f"A best point needs one completed trial; of {len(self.history)} none is "
-                f"({len(self.history.failed)} failed). Tell an outcome first."
-            )
-        complete = tuple(t for t in complete if self.space.at_target(t.params)) or complete  # cheap looks do not count
-        estimates = self._estimates()
-        chosen_by = "measured value" if estimates is None else "posterior mean"
-        view = [(t, t.outcomes if estimates is None else estimates[t.number]) for t in complete]
-        feasible = [(t, o) for t, o in view if self.goals.feasible(o) and self.space.feasible(t.params)]
-        feasible = [pair for pair in feasible if self.goals.feasible(pair[0].outcomes)] or feasible  # measured so, too
-        if not feasible:
-            feasible = [
-                (t, t.outcomes) for t in complete if self.goals.feasible(t.outcomes) and self.space.feasible(t.params)
-            ]
-        if not feasible:
-            worst = min(complete, key=lambda t: float(np.maximum(self.goals.violations(t.outcomes), 0.0).sum()))
-            raise StateError(
-                f"A best point must satisfy the constraints; none of {len(complete)} completed trials does. The nearest "
-                f"is trial {worst.number} with outcomes { {k: v.mean for k, v in worst.outcomes.items()} }. Go on asking, "
-                "or loosen a bound."
-            )
-        return feasible, chosen_by
+        return _best.hypervolumes(self.history, self.space, self.goals, reference)
 
     def _estimates(self) -> Mapping[int, Mapping[str, Outcome]] | None:
         with reproducible(derive(self.seed, "estimate", len(self.history))):
@@ -282,52 +331,3 @@ class Optimizer:
         opt.history = replace(opt.history, trials=saved.history.trials)
         opt.queue = saved.queue
         return opt
-
-
-class Asked(list[Trial]):
-    """The trials of one ask. A list; reading `.params` of it says what to write instead."""
-
-    def __getattr__(self, name: str) -> Any:
-        if name in Trial.__dataclass_fields__:
-            raise AttributeError(
-                f"ask() returns a list of trials, also for one; it has no .{name}. Write opt.ask()[0].{name}, or: for "
-                f"trial in opt.ask(4): trial.{name}"
-            )
-        raise AttributeError(f"'list' object has no attribute {name!r}")
-
-
-def propose(method: Method, history: History, space: Space, goals: Goals, q: int, seed: int) -> list[Trial]:
-    """`q` pending trials that the method proposes after this history, numbered on from it. The history is not changed."""
-    with reproducible(derive(seed, "ask", len(history))):
-        points = method.suggest(history, space, goals, q, seed)
-    trials = []
-    for number, point in enumerate(points, start=len(history)):
-        x = np.clip(point.x, -1.0, 1.0)
-        trials.append(Trial(number, space.decode(x), x, point.y, note=dict(point.note)))
-    return trials
-
-
-def as_method(method: Method | str | None) -> Method:
-    """The method itself, the one of this name with its defaults, or the default method."""
-    if method is None:
-        return default_method()
-    if isinstance(method, str):
-        return build(method)
-    if not isinstance(method, Method):
-        raise InputError(
-            f"`method` is an object such as alebo.ALEBO(dim=8), or a name such as 'turbo'; got {method!r:.60}."
-        )
-    return method
-
-
-def whole(name: str, value: Any, least: int | None, way_out: str) -> int:
-    """`value` as an int, or an InputError that names the argument and the way out."""
-    try:
-        number = int(value)
-        good = not isinstance(value, str | bytes) and number == value and (least is None or number >= least)
-    except (TypeError, ValueError, OverflowError):
-        good = False
-    if not good:
-        rule = f"`{name}` must be a whole number" if least is None else f"`{name} >= {least}` must hold, a whole number"
-        raise InputError(f"{rule}; got {value!r:.60}. {way_out}")
-    return number

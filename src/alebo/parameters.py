@@ -105,6 +105,12 @@ class Float:
             )
         return step
 
+    def described(self) -> str:
+        """Its range in a few words."""
+        scale = ", log" if self.log else ""
+        grid = f", step {self.step:g}" if self.step else f", {self.digits} digits" if self.digits else ""
+        return f"{self.low:g} to {self.high:g}{scale}{grid}"
+
     @property
     def gridded(self) -> bool:
         """Whether proposals are rounded to a step or to significant digits."""
@@ -160,6 +166,10 @@ class Int:
                 f"the cube; got low={self.low}, high={self.high}. Use Float and round, or a smaller range."
             )
 
+    def described(self) -> str:
+        """Its range in a few words."""
+        return f"{self.low} to {self.high}, whole{', log' if self.log else ''}"
+
 
 @dataclass(frozen=True)
 class Categorical:
@@ -178,6 +188,10 @@ class Categorical:
         if any(a == b and type(a) is type(b) for i, a in enumerate(self.choices) for b in self.choices[:i]):
             raise InputError(f"Choices must differ; {name!r} has {list(self.choices)}. Remove the repeated one.")
 
+    def described(self) -> str:
+        """Its choices in a few words."""
+        return f"one of {', '.join(str(c) for c in self.choices)}"[:120]
+
 
 @dataclass(frozen=True)
 class Fixed:
@@ -185,6 +199,10 @@ class Fixed:
 
     name: str
     value: Any
+
+    def described(self) -> str:
+        """Its value in a few words."""
+        return f"fixed at {self.value}"[:120]
 
 
 Parameter: TypeAlias = Float | Int | Categorical | Fixed

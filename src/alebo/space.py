@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from . import _show
 from ._errors import InputError
 from .parameters import Categorical as Categorical
 from .parameters import Fidelity as Fidelity
@@ -138,6 +139,18 @@ class Space:
     def __repr__(self) -> str:
         shown = ", ".join(f"{p!r:.80}" for p in self.parameters[:3]) + (", ..." if len(self) > 3 else "")
         return f"Space({len(self)} parameters, {self.dimension} coordinates: {shown})"
+
+    def __str__(self) -> str:
+        return _show.text(f"Space of {len(self)} parameters, {self.dimension} coordinates", self._rows())
+
+    def _repr_html_(self) -> str:
+        return _show.html(f"Space of {len(self)} parameters, {self.dimension} coordinates", self._rows())
+
+    def _rows(self) -> list[tuple[str, str]]:
+        rows = [(p.name[:40], p.described()) for p in self.parameters[:8]]
+        if len(self) > 8:
+            rows.append(("...", f"and {len(self) - 8} more"))
+        return rows + [("constraint", f"{dict(c.coefficients)} <= {c.upper}"[:120]) for c in self.constraints[:3]]
 
     def columns(self) -> list[str]:
         """The name of every coordinate of the cube: the parameter's, with `=choice` for a category."""

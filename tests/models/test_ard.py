@@ -108,7 +108,9 @@ def test_leave_one_out_is_what_it_says() -> None:
     means, sds = gp.leave_one_out()
     for i in range(14):
         keep = np.arange(14) != i
-        part = ARDGP.of(gp.X[keep], gp.targets[keep], gp.kernel, gp.lengthscales, gp.variance, gp.noises[keep], mean=gp.mean)
+        part = ARDGP.of(
+            gp.X[keep], gp.targets[keep], gp.kernel, gp.lengthscales, gp.variance, gp.noises[keep], mean=gp.mean
+        )
         m, v = (float(t[0]) for t in part.posterior(gp.points[i : i + 1]))
         v += gp.noises[i]
         total += -0.5 * ((gp.targets[i] - m) ** 2 / v + math.log(v) + math.log(2 * math.pi))

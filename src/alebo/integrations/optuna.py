@@ -15,12 +15,12 @@ import numpy as np
 
 from .. import __version__
 from .._errors import InputError, MissingPartError, StudyError
+from .._propose import as_method, propose
 from .._seeds import derive
 from ..goals import AtMost, Goal, Goals, Maximize, Minimize, Outcome
 from ..history import History, State, Trial
 from ..methods import Method
 from ..methods import to_dict as method_to_dict
-from ..optimizer import as_method, propose
 from ..space import Int, Parameter, Space
 from .spaces import from_distribution, to_optuna
 

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+AMENDED = "amended:"  # with its number: an attribute of the study that holds a corrected trial
 ATTEMPTS = 10  # a trial that so many workers died of is given up
 
 
@@ -244,7 +245,11 @@ class Study:
         """The one Optimizer of this study, with the history that is stored now."""
         stored = self._storage.trials() if trials is None else trials
         attributes = self._storage.attributes()
-        self._opt.history = History(tuple(self._read(t) for t in stored), self._budget(attributes))
+        known = [self._read(t) for t in stored]
+        for key, record in attributes.items():
+            if key.startswith(AMENDED):
+                known[int(key.removeprefix(AMENDED))] = Trial.from_dict(record)
+        self._opt.history = History(tuple(known), self._budget(attributes))
         self._opt.queue = tuple(attributes.get("queue", ()))  # a trial's note says which of them it is
         return self._opt
 
@@ -299,16 +304,40 @@ class Study:
             for t in self._storage.trials()
         )
 
-    def tell(self, trial: int | Trial | Mapping[str, Any], outcomes: Any) -> Trial:
+    def tell(
+        self, trial: int | Trial | Mapping[str, Any], outcomes: Any, *, params: Mapping[str, Any] | None = None
+    ) -> Trial:
         """Record what an evaluation gave, as Optimizer.tell; a mapping of parameters is a point never asked.
 
         The first outcome of a trial stands, whoever writes it. A second one is refused with a StateError.
         """
         if isinstance(trial, Mapping):
             return self._tell_point(trial, outcomes)
-        self.hold(trial, outcomes)
+        if params is None:
+            self.hold(trial, outcomes)
         with self._until_written(trial):
-            return self._finish(self._refreshed().tell(trial, outcomes))
+            return self._finish(self._refreshed().tell(trial, outcomes, params=params))
+
+    def amend(
+        self,
+        trial: int | Trial,
+        outcomes: Any = None,
+        *,
+        params: Mapping[str, Any] | None = None,
+        reason: str | None = None,
+    ) -> Trial:
+        """Correct a finished trial, as Optimizer.amend. The storage keeps both; Optuna's dashboard shows the first."""
+        with self._storage.claims.asking():
+            return self._correct(self._refreshed().amend(trial, outcomes, params=params, reason=reason))
+
+    def forget(self, trial: int | Trial, reason: str | None = None) -> Trial:
+        """Withdraw what was recorded for a trial, as Optimizer.forget."""
+        with self._storage.claims.asking():
+            return self._correct(self._refreshed().forget(trial, None if reason is None else printable(reason)))
+
+    def _correct(self, trial: Trial) -> Trial:
+        self._storage.set_attribute(f"{AMENDED}{trial.number}", record_of(trial))
+        return trial
 
     def fail(self, trial: int | Trial, reason: str | None = None) -> Trial:
         """Record that an evaluation crashed or was given up, as Optimizer.fail."""
@@ -390,7 +419,7 @@ class Study:
             return Outcome(False, attributes={"reason": trial.reason or "given up"})
         record = record_of(trial)
         attributes = {"outcomes": record["outcomes"]}
-        if self._storage.twice:
+        if self._storage.twice or trial.earlier:  # settings that were really run stand only here
             # what `decode` gives again is left out; a point from elsewhere may not be exactly on the grid of decode
             same = trial.asked and trial.params == self.space.decode(trial.x)
             attributes["told"] = {k: v for k, v in record.items() if k != "params" or not same}

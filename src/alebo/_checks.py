@@ -1,0 +1,20 @@
+"""Checks of arguments that several functions share."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ._errors import InputError
+
+
+def whole(name: str, value: Any, least: int | None, way_out: str) -> int:
+    """`value` as an int, or an InputError that names the argument and the way out."""
+    try:
+        number = int(value)
+        good = not isinstance(value, str | bytes) and number == value and (least is None or number >= least)
+    except (TypeError, ValueError, OverflowError):
+        good = False
+    if not good:
+        rule = f"`{name}` must be a whole number" if least is None else f"`{name} >= {least}` must hold, a whole number"
+        raise InputError(f"{rule}; got {value!r:.60}. {way_out}")
+    return number

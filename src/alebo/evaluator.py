@@ -8,38 +8,19 @@ import math
 import os
 import re
 import shlex
-import signal
-import subprocess
+import shutil
 import sys
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from ._errors import EvaluationError, InputError
+from ._processes import run_supervised, temporary_folder
+from ._text import printable
 
 _FIELD = re.compile(r"\{([A-Za-z_][\w.-]*)\}")
-_RESERVED = ("params", "outcomes", "number")
-# Becomes the command, after it has taken the memory limit and asked Linux to be ended when its parent dies: a worker
-# that is killed leaves no simulator behind. The process id stays the same, and no thread of ours forks Python code.
-_BECOME = """
-import os, sys
-limit = int(sys.argv[1])
-if limit:
-    import resource
-    resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
-if sys.platform == "linux":
-    try:
-        import ctypes
-        ctypes.CDLL(None).prctl(1, 9)
-    except Exception:
-        pass
-try:
-    os.execvp(sys.argv[2], sys.argv[2:])
-except OSError as error:
-    sys.exit(f"cannot start {sys.argv[2]}: {error}")
-"""
+_RESERVED = ("params", "outcomes", "number", "seed")
 
 
 @dataclass(frozen=True)
@@ -48,14 +29,20 @@ class CommandEvaluator:
 
     In the command's words `{name}` becomes the value of a parameter, `{params}` the path of a JSON file with all of
     them, `{outcomes}` the path where the command writes its outcomes as JSON (without it they are read from the last
-    line that it prints: a number, a JSON object, or `loss=0.3 latency=8`), and `{number}` the trial's number.
+    line that it prints: a number, a JSON object, or `loss=0.3 latency=8`), `{number}` the trial's number, and `{seed}`
+    a number for the program's own randomness, which a repetition of the trial gets again. Number and seed are also in
+    the environment, as ALEBO_TRIAL and ALEBO_SEED. A parameter that is called number or seed comes first in braces.
+
+    When the command ends, or is stopped, everything that it started is ended.
     """
 
     command: tuple[str, ...]
     outcomes: tuple[str, ...]
     directory: str = "."
     timeout: float | None = None  # seconds
-    memory: int | None = None  # bytes of address space
+    memory: int | None = None  # bytes of address space, for each process
+    number: int = 0  # of the trial
+    seed: int = 0  # of the trial
 
     def __post_init__(self) -> None:
         command: Any = self.command
@@ -70,25 +57,34 @@ class CommandEvaluator:
             if value is not None and not (math.isfinite(value) and value > 0):
                 raise InputError(f"`{name} > 0` must hold; got {value}. Leave it out for no limit.")
 
+    def for_trial(self, number: int, seed: int) -> CommandEvaluator:
+        """The same evaluator for the trial of this number, with a seed of its own."""
+        return replace(self, number=number, seed=seed)
+
     @property
     def fields(self) -> tuple[str, ...]:
         """The names in braces."""
         return tuple(dict.fromkeys(name for word in self.command for name in _FIELD.findall(word)))
 
     def check(self, parameters: Sequence[str]) -> None:
-        """Raise a sentence unless the program can be found and is given the parameters."""
+        """Raise an InputError unless the program can be found and is given the parameters."""
         import difflib
 
         known = {*parameters, *_RESERVED}
         for name in self.fields:
+            if name in ("params", "outcomes") and name in parameters:
+                raise InputError(
+                    f"{{{name}}} in a command is the path of a file; a parameter is called {name!r}, too. Rename the "
+                    "parameter."
+                )
             if name not in known:
                 near = difflib.get_close_matches(name, known, n=1)
                 hint = f" Did you mean {{{near[0]}}}?" if near else ""
                 raise InputError(
-                    "A name in braces is a parameter, {params}, {outcomes} or {number}; "
+                    "A name in braces is a parameter, {params}, {outcomes}, {number} or {seed}; "
                     f"the command has {{{name}}}.{hint}"
                 )
-        if not set(self.fields) - {"outcomes", "number"}:
+        if not {"params", *parameters} & set(self.fields):
             raise InputError(
                 f"A command must be given the parameters; {shlex.join(self.command)!r} has none. Add {{params}}, a "
                 f"JSON file with all of them, or {{name}} for single ones, such as {{{next(iter(parameters), 'x0')}}}."
@@ -96,8 +92,6 @@ class CommandEvaluator:
         self._program()
 
     def _program(self) -> str:
-        import shutil
-
         word = self.command[0]
         beside = Path(self.directory) / word
         found = str(beside.resolve()) if os.sep in word and beside.exists() else shutil.which(word)
@@ -112,54 +106,43 @@ class CommandEvaluator:
             raise InputError(f"The command's program must be executable; {found} is not. Run chmod +x {found}.")
         return found
 
-    def __call__(self, params: Mapping[str, Any], number: int = 0) -> dict[str, Any]:
-        """Evaluate one point; EvaluationError says in one sentence what went wrong."""
-        with tempfile.TemporaryDirectory(prefix="alebo-") as folder:
-            given, wanted = Path(folder) / "params.json", Path(folder) / "outcomes.json"
+    def __call__(self, params: Mapping[str, Any], number: int | None = None) -> dict[str, Any]:
+        """Evaluate one point; an EvaluationError says what went wrong."""
+        number = self.number if number is None else number
+        with temporary_folder() as folder:
+            given, wanted = folder / "params.json", folder / "outcomes.json"
             given.write_text(json.dumps(dict(params)))
-            values = {**params, "params": str(given), "outcomes": str(wanted), "number": number}
+            files = {"params": str(given), "outcomes": str(wanted)}
+            values = {"number": number, "seed": self.seed, **params, **files}
             words = [_FIELD.sub(lambda m: _word(values, m), w) for w in self.command]
             words[0] = self._program() if words[0] == self.command[0] else words[0]
-            printed = self._run(words)
+            printed = self._run(words, folder, {"ALEBO_TRIAL": str(number), "ALEBO_SEED": str(self.seed)})
             if "outcomes" in self.fields:
                 return self._from_file(wanted)
             return self._from_line(printed)
 
-    def _run(self, words: list[str]) -> str:
-        words = [sys.executable, "-I", "-S", "-c", _BECOME, str(int(self.memory or 0)), *words]
+    def _run(self, words: list[str], folder: Path, extra: Mapping[str, str]) -> str:
+        """What the command printed."""
         try:
-            process = subprocess.Popen(
-                words,
-                cwd=self.directory,
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                start_new_session=True,  # so that a time limit ends its children, too
+            ended = run_supervised(
+                words, directory=self.directory, extra=extra, folder=folder, memory=self.memory, timeout=self.timeout
             )
-        except OSError as error:
-            raise EvaluationError(
-                f"The command could not start: {error}. Check the program and its directory."
-            ) from None
-        try:
-            out, errors = process.communicate(timeout=self.timeout)
-        except subprocess.TimeoutExpired:
-            _end(process)
+        except TimeoutError:
             raise EvaluationError(
                 f"The command must end within {self.timeout:g} s; it did not and was stopped. "
                 "Raise `timeout` if it needs more."
             ) from None
-        except BaseException:
-            _end(process)
-            raise
-        said = errors.decode(errors="replace").strip().splitlines()
-        if process.returncode:
-            code = process.returncode
-            how = f"was ended by signal {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
-            limit = f" (memory limit {self.memory / 2**20:.0f} MB)" if self.memory is not None else ""
+        except OSError as error:
             raise EvaluationError(
-                f"The command {how}{limit}" + (f"; its last words: {said[-1][:200]}" if said else ".")
+                f"The command could not start: {error}. Check the program and its directory."
+            ) from None
+        if ended.badly:
+            limit = f" (memory limit {self.memory / 2**20:.0f} MB)" if self.memory is not None else ""
+            said = printable(ended.said).strip().splitlines()
+            raise EvaluationError(
+                f"The command {ended.badly}{limit}" + (f"; its last words: {said[-1][:200]}" if said else ".")
             )
-        return out.decode(errors="replace")
+        return ended.printed
 
     def _from_file(self, path: Path) -> dict[str, Any]:
         try:
@@ -247,25 +230,12 @@ class FunctionEvaluator:
     directory: str = "."
 
     def check(self, parameters: Sequence[str]) -> None:
-        """Raise a sentence unless the function can be imported."""
+        """Raise an InputError unless the function can be imported."""
         function(self.name, self.directory)
 
     def __call__(self, params: Mapping[str, Any]) -> Any:
         """Evaluate one point."""
         return function(self.name, self.directory)(dict(params))
-
-
-def _end(process: subprocess.Popen[bytes]) -> None:
-    """End a command and everything it started."""
-    try:
-        os.killpg(process.pid, signal.SIGTERM)
-        try:
-            process.communicate(timeout=2)
-        except subprocess.TimeoutExpired:
-            os.killpg(process.pid, signal.SIGKILL)
-            process.communicate()
-    except ProcessLookupError:
-        process.communicate()
 
 
 def _word(values: Mapping[str, Any], match: re.Match[str]) -> str:

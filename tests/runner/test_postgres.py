@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 import alebo
+from alebo._urls import redact
 from alebo.methods import Sobol
-from alebo.runner._urls import redact
 
 from . import functions as fn
 from .postgres import PASSWORD

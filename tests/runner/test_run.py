@@ -17,7 +17,7 @@ import pytest
 
 import alebo
 from alebo.methods import Sobol
-from alebo.runner import evaluate
+from alebo.runner import _pools
 from tests.conftest import require_module
 
 from . import functions as fn
@@ -280,18 +280,18 @@ def test_bad_input_is_a_sentence(tmp_path: Path) -> None:
 def test_missing_parts_are_a_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     study = create(tmp_path)
     monkeypatch.setitem(sys.modules, "pebble", None)
-    with pytest.raises(alebo.MissingPartError, match=r"alebo\[study\]"):
+    with pytest.raises(alebo.MissingPartError, match=r"pip install"):
         alebo.run(study, fn.sphere)
     monkeypatch.setitem(sys.modules, "optuna", None)
-    with pytest.raises(alebo.MissingPartError, match=r"alebo\[study\]"):
+    with pytest.raises(alebo.MissingPartError, match=r"pip install"):
         alebo.Study.open(tmp_path / "s.log")
     monkeypatch.setitem(sys.modules, "optuna.exceptions", None)
-    with pytest.raises(alebo.MissingPartError, match=r"alebo\[study\]"):
+    with pytest.raises(alebo.MissingPartError, match=r"pip install"):
         create(tmp_path)
 
 
 def _leave_orphans(path: str) -> None:
-    pool = evaluate._ProcessPool(fn.tells_its_process, 1, None, None)
+    pool = _pools.OwnPool(fn.tells_its_process, 1, None, None)
     pool.pool.schedule(fn.tells_its_process, args=[{"file": path}])
     time.sleep(60)
 
@@ -316,7 +316,7 @@ def test_reasons_name_the_signal() -> None:
     class ProcessExpired(Exception):
         exitcode = -11
 
-    assert "SIGSEGV" in evaluate._reason(ProcessExpired(), None)
+    assert "SIGSEGV" in _pools.reason_of(ProcessExpired(), None)
 
 
 def test_the_log_carries_the_reason(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -9,6 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
+from .._text import printable
+from .._urls import redact
+
 if TYPE_CHECKING:
     from rich.console import Console
 
@@ -30,8 +33,8 @@ def err() -> Console:
 
 
 def say(console: Console, text: str = "", style: str = "") -> None:
-    """Plain words: wrapped at a terminal's edge, left alone in a file or a pipe."""
-    console.print(text, markup=False, soft_wrap=not console.is_terminal, style=style)
+    """Plain words, without passwords and terminal escapes: wrapped at a terminal's edge, left alone in a file or a pipe."""
+    console.print(printable(redact(text)), markup=False, soft_wrap=not console.is_terminal, style=style)
 
 
 def plain(value: Any) -> Any:

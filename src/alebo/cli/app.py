@@ -11,6 +11,7 @@ from typing import Annotated, TypeAlias
 import typer
 
 from .._errors import AleboError, InputError
+from .._urls import redact
 from ._out import Json, err, print_json, say
 
 app = typer.Typer(
@@ -30,7 +31,7 @@ def main(argv: list[str] | None = None) -> None:
         app(args=args, prog_name="alebo")
     except AleboError as error:
         if "--json" in args:
-            print_json({"error": str(error), "type": type(error).__name__})
+            print_json({"error": redact(str(error)), "type": type(error).__name__})
         say(err(), f"Error: {error}", "red")
         sys.exit(2 if isinstance(error, InputError) else 1)
     except BrokenPipeError:

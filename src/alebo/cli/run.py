@@ -4,43 +4,63 @@ from __future__ import annotations
 
 import logging
 import time
-from typing import Any
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
 
 from .._errors import InputError, StateError
-from ..history import Trial
+from .._processes import remove_stale_folders
+from .._urls import redact
 from ..progress import Progress, clock, number
-from ..runner import Study
+from ..runner import Step
 from ..runner import run as evaluate
 from ._out import err, out, print_json, say
 from .study import open_study
 
+if TYPE_CHECKING:
+    from rich.console import Console
 
-class _Timed(Study):
-    """A study that knows how long its questions took; what is stored is the same."""
 
-    asking: float = 0.0
-    began: dict[int, float]
+class _Screen(logging.Handler):
+    """Shows what the storage has to say (waiting for a database, healing a file) above the live view."""
 
-    def claim(self, *args: Any, **kwargs: Any) -> list[Trial]:
-        start = time.monotonic()
-        trials = super().claim(*args, **kwargs)
-        now = time.monotonic()
-        self.asking += now - start
-        self.began = {**getattr(self, "began", {}), **{t.number: now for t in trials}}
-        return trials
+    def __init__(self, console: Console) -> None:
+        super().__init__(logging.WARNING)
+        self.console = console
+
+    def emit(self, record: logging.LogRecord) -> None:
+        say(self.console, record.getMessage(), "yellow")
+
+
+@contextmanager
+def _storage_messages(console: Console) -> Iterator[None]:
+    logger, screen = logging.getLogger("alebo.runner.storage"), _Screen(console)
+    propagate, logger.propagate = logger.propagate, False
+    logger.addHandler(screen)
+    try:
+        yield
+    finally:
+        logger.removeHandler(screen)
+        logger.propagate = propagate
 
 
 def run(where: str, *, budget: int | None, workers: int | None, log: bool, as_json: bool) -> None:
     """Run until the budget is used."""
-    study, file = open_study(where, create=True, kind=_Timed)
-    assert isinstance(study, _Timed)
+    words = err()
+    with _storage_messages(words):
+        _run(where, words, budget=budget, workers=workers, log=log, as_json=as_json)
+
+
+def _run(where: str, words: Console, *, budget: int | None, workers: int | None, log: bool, as_json: bool) -> None:
+    remove_stale_folders()
+    study, file = open_study(where, create=True)
     if file is None or file.evaluator is None:
         raise InputError(
-            f"A run needs an [evaluator] with a command or a Python function; {where} has none. Add one, or drive the "
-            f"study by hand: alebo ask {where}, then alebo tell {where} ..."
+            f"A run needs an [evaluator] with a command or a Python function; {redact(where)} has none. Add one, or "
+            "drive the study by hand: alebo ask, then alebo tell."
         )
     logging.getLogger("alebo").addHandler(logging.NullHandler())  # failures are shown as events, once
-    words, start = err(), time.monotonic()
+    start = time.monotonic()
     before = study.history
     done = len(before) - len(before.pending)
     if done and words.is_terminal and not as_json:
@@ -49,11 +69,10 @@ def run(where: str, *, budget: int | None, workers: int | None, log: bool, as_js
     with Progress(study.goals, title=file.name, space=study.space, console=words, log_events=log) as progress:
         progress.start(before)
 
-        def step(trial: Trial, study: Study) -> None:
-            assert isinstance(study, _Timed)
-            asked, study.asking = study.asking, 0.0
-            took = time.monotonic() - study.began.get(trial.number, time.monotonic())
-            progress.update(study.history, model_seconds=asked, evaluation_seconds=took)
+        def after(step: Step) -> None:
+            progress.update(
+                step.study.history, model_seconds=step.ask_seconds, evaluation_seconds=step.evaluation_seconds
+            )
 
         opt = evaluate(
             study,
@@ -63,7 +82,7 @@ def run(where: str, *, budget: int | None, workers: int | None, log: bool, as_js
             # a command's limits are held by its evaluator, which can also end what the command started
             timeout=None if command else file.timeout,
             memory=None if command else file.memory,
-            callback=step,
+            on_step=after,
         )
     history = opt.history
     made = len(history) - len(history.pending) - done

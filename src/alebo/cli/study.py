@@ -22,11 +22,11 @@ _PAIR = re.compile(r"\s*(\S+?)\s*(?:,|\+-|\+/-|±|\s)\s*(\S+)\s*")
 SHOWN = 30  # parameters that a terminal shows of a point
 
 
-def open_study(where: str, *, create: bool, kind: type[Study] | None = None) -> tuple[Study, StudyFile | None]:
+def open_study(where: str, *, create: bool) -> tuple[Study, StudyFile | None]:
     """The study of a study.toml (begun if `create`), or of a journal file or database address."""
     from .. import runner
 
-    cls: type[Study] = runner.Study if kind is None else kind
+    cls = runner.Study
     if not where.endswith(".toml"):
         place, _, name = where.partition("#")  # a database may hold several studies: address#name
         if "://" not in place and not Path(place).exists():

@@ -12,5 +12,6 @@ if find_spec("fcntl") is None:
         "alebo.minimize and alebo.Optimizer, which run everywhere."
     )
 
+from .evaluate import Step as Step
 from .evaluate import run as run
 from .study import Study as Study

@@ -44,7 +44,7 @@ class Patience:
             except Away as error:
                 now = time.monotonic()
                 began = now if began is None else began
-                for action in list(self.meanwhile):
+                for action in reversed(self.meanwhile):
                     action()
                 if now - began >= self.seconds:
                     raise StudyError(

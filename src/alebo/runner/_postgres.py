@@ -11,10 +11,10 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from .._errors import MissingPartError, StudyError
+from .._urls import redact, without_password
 from ._claims import Claims, number_of
 from ._patience import Away, Patience
 from ._storage import Outcome, Storage
-from ._urls import redact, without_password
 
 if TYPE_CHECKING:
     from optuna.trial import FrozenTrial

@@ -18,7 +18,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from ._urls import is_url
+from .._urls import is_url
 
 log = logging.getLogger("alebo.runner.storage")
 

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .._errors import MissingPartError, StudyError
+from .._urls import is_url, redact
 from ._claims import Claims
 from ._patience import Patience
-from ._urls import is_url, redact
 
 if TYPE_CHECKING:
     from optuna.trial import FrozenTrial

@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-import ctypes
 import logging
 import os
-import pickle
 import signal
-import sys
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, CancelledError, Future, wait
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
-from .._errors import InputError, MissingPartError, StateError
+from .._errors import InputError, StateError
 from .._failures import FailureLimit
 from ..history import State, Trial
 from ..optimizer import Optimizer
+from ._pools import GivenExecutor, OwnPool, Running, reason_of
 from .study import Study
 
 log = logging.getLogger(__name__)
@@ -39,6 +38,7 @@ def run(
     max_failed: float = 0.5,
     stale_after: float | None = None,
     callback: Callable[[Trial, Study], None] | None = None,
+    on_step: Callable[[Step], None] | None = None,
 ) -> Optimizer:
     """Evaluate `f(params)` until the study's budget is used; the same call continues a run that was stopped, anyhow.
 
@@ -49,39 +49,82 @@ def run(
     standard library): then `workers` evaluations are kept under way, `timeout` gives a trial up but cannot stop its
     process, and `memory` is the executor's affair. Other processes may run the same study at the same time.
 
-    The run ends with an EvaluationError when more than the share `max_failed` of its evaluations failed (judged from
-    the tenth on). `callback(trial, study)` is called after every evaluation. Returns an Optimizer with all that is
-    known.
+    Args:
+        study: A study, or the path or URL of one.
+        f: The function. In a process of our own it finds the trial's number and seed in the environment, as
+            ALEBO_TRIAL and ALEBO_SEED.
+        executor: Where evaluations run; None: processes of our own.
+        workers: How many evaluations are kept under way.
+        budget: How many evaluations may be made in all, where it is to differ from the study's.
+        timeout: Seconds that one evaluation may take.
+        memory: Bytes that one evaluation may take.
+        max_failed: The share of failed evaluations (judged from the tenth on) that ends the run with an
+            EvaluationError.
+        stale_after: Trials asked by hand so many seconds ago are evaluated here, too.
+        callback: Called as `callback(trial, study)` after every evaluation.
+        on_step: Called with a `Step` after every evaluation: the trial, and the seconds it took.
+
+    Returns:
+        An Optimizer with all that is known.
+
+    Ctrl-C, SIGTERM and SIGHUP end the run with a KeyboardInterrupt that says how to go on; nothing that the
+    evaluations started is left running.
     """
     opened = study if isinstance(study, Study) else Study.open(study)
-    _check(f, opened, budget, timeout, memory, max_failed)
+    _check(f, budget, timeout, memory, max_failed)
     if budget is not None and budget != opened.budget:
         opened.set_budget(budget)
     if opened.budget is None:
         raise InputError(
             "`budget` says when to stop; this study has none. Pass budget=, the number of evaluations in all."
         )
-    pool = _ProcessPool(f, workers or 1, timeout, memory) if executor is None else _Given(executor, f, workers, timeout)
-    loop = _Loop(opened, pool, max_failed, stale_after, callback)
+    pool = (
+        OwnPool(f, workers or 1, timeout, memory, opened.seed)
+        if executor is None
+        else GivenExecutor(executor, f, workers, timeout, opened.seed)
+    )
+    loop = _Loop(opened, pool, FailureLimit(max_failed), stale_after, callback, on_step)
     try:
-        loop.go()
-    except KeyboardInterrupt:
-        sentence = (
-            f"Stopped. {len(opened.history.complete)} evaluations are safe in {opened.where}; {len(loop.running)} "
-            "were under way "
+        with _stopped_by_signals():
+            loop.go()
+    except KeyboardInterrupt as stop:
+        loop.hold_finished()
+        opened.rescue()
+        message = (
+            f"Stopped{stop}. {opened.known} evaluations are safe in {opened.where}; {len(loop.running)} were under way "
             "and will be repeated. To go on, run the same command again."
         )
-        log.warning("%s", sentence)
-        raise KeyboardInterrupt(sentence) from None
+        log.warning("%s", message)
+        raise KeyboardInterrupt(message) from None
     finally:
+        loop.end()
         pool.close()
         opened.close()
     return opened.optimizer()
 
 
-def _check(
-    f: Any, study: Study, budget: int | None, timeout: float | None, memory: float | None, max_failed: float
-) -> None:
+@contextmanager
+def _stopped_by_signals() -> Iterator[None]:
+    """Inside, SIGTERM and SIGHUP stop as Ctrl-C does, unless the program handles them itself."""
+    main, driver = threading.current_thread() is threading.main_thread(), os.getpid()
+    found = [n for n in (signal.SIGTERM, signal.SIGHUP) if main and signal.getsignal(n) is signal.SIG_DFL]
+
+    def stop(number: int, _: Any) -> None:
+        if os.getpid() != driver:  # a process forked from this one: as if there were no handler
+            signal.signal(number, signal.SIG_DFL)
+            os.kill(os.getpid(), number)
+        raise KeyboardInterrupt(f" by {signal.Signals(number).name}")
+
+    for number in found:
+        signal.signal(number, stop)
+    try:
+        yield
+    finally:
+        for number in found:
+            signal.signal(number, signal.SIG_DFL)
+
+
+def _check(f: Any, budget: int | None, timeout: float | None, memory: float | None, max_failed: float) -> None:
     if not callable(f):
         raise InputError(f"`f` must be callable with a dictionary of parameters; got {f!r:.60}.")
     for name, value in (("timeout", timeout), ("memory", memory)):
@@ -92,11 +135,21 @@ def _check(
         raise InputError(f"`budget >= 1` must hold; got {budget}. Say how many evaluations you can afford.")
 
 
-@dataclass
-class _Running:
+@dataclass(frozen=True)
+class Step:
+    """One finished evaluation of a run, with the seconds it took.
+
+    Attributes:
+        trial: What came back.
+        study: The study, with everything known.
+        ask_seconds: What `claim` took (mostly the method) since the step before.
+        evaluation_seconds: From the start of the evaluation to its end.
+    """
+
     trial: Trial
-    future: Any
-    deadline: float | None  # for executors that know no timeout of their own
+    study: Study
+    ask_seconds: float
+    evaluation_seconds: float
 
 
 class _Loop:
@@ -105,21 +158,38 @@ class _Loop:
     def __init__(
         self,
         study: Study,
-        pool: _ProcessPool | _Given,
-        max_failed: float,
+        pool: OwnPool | GivenExecutor,
+        limit: FailureLimit,
         stale_after: float | None,
         callback: Callable[[Trial, Study], None] | None,
+        on_step: Callable[[Step], None] | None,
     ) -> None:
         self.study, self.pool = study, pool
-        self.limit, self.stale_after, self.callback = FailureLimit(max_failed), stale_after, callback
-        self.running: list[_Running] = []
+        self.limit, self.stale_after, self.callback, self.on_step = limit, stale_after, callback, on_step
+        self.running: list[Running] = []
         self.finished = self.failed = 0
+        self.asking = 0.0  # seconds since the last step
+        study.while_away.append(self.hold_finished)
+
+    def end(self) -> None:
+        """The run is over."""
+        self.study.while_away.remove(self.hold_finished)
+
+    def hold_finished(self) -> None:
+        """Have in hand what evaluations gave that is not written yet."""
+        for r in self.running:
+            if r.future.done():
+                with suppress(Exception, CancelledError):
+                    self.study.hold(r.trial.number, r.future.result())
 
     def go(self) -> None:
         while True:
             room = self.pool.workers - len(self.running)
             if room > 0:
-                for trial in self.study.claim(room, stale_after=self.stale_after):
+                start = time.monotonic()
+                trials = self.study.claim(room, stale_after=self.stale_after)
+                self.asking += time.monotonic() - start
+                for trial in trials:
                     self.running.append(self.pool.start(trial))
             if self.running:
                 self._collect()
@@ -147,24 +217,23 @@ class _Loop:
                     r.future.cancel()
                 self._finish(r, reason=f"TimeoutError: it took longer than {self.pool.timeout} seconds")
 
-    def _tell(self, r: _Running) -> None:
+    def _tell(self, r: Running) -> None:
         try:
             outcomes = r.future.result()
         except BrokenExecutor as error:
             raise StateError(
                 f"An executor must survive the death of its workers; this one did not ({type(error).__name__}: "
-                f"{error}). Nothing "
-                "told is lost: run the same command again, best with the default pool, which survives."
+                f"{error}). Nothing reported is lost: run the same command again, best with the default pool, which survives."
             ) from None
         except (Exception, CancelledError) as error:
-            self._finish(r, reason=_reason(error, self.pool.timeout))
+            self._finish(r, reason=reason_of(error, self.pool.timeout))
             return
         try:
             self._finish(r, outcomes=outcomes)
         except InputError as error:
             self._finish(r, reason=f"{type(error).__name__}: {error}")
 
-    def _finish(self, r: _Running, outcomes: Any = None, reason: str | None = None) -> None:
+    def _finish(self, r: Running, outcomes: Any = None, reason: str | None = None) -> None:
         try:
             if reason is None:
                 trial = self.study.tell(r.trial.number, outcomes)
@@ -180,111 +249,8 @@ class _Loop:
         self.failed += trial.state is State.FAILED
         if self.callback is not None:
             self.callback(trial, self.study)
+        if self.on_step is not None:
+            asked, self.asking = self.asking, 0.0
+            self.on_step(Step(trial, self.study, asked, time.monotonic() - r.began))
         if trial.state is State.FAILED:
             self.limit.check(self.finished, self.failed, trial.reason or "", self.study.where)
-
-
-def _reason(error: BaseException, timeout: float | None) -> str:
-    kind = type(error).__name__
-    if kind == "ProcessExpired":
-        code = getattr(error, "exitcode", None)
-        name = ""
-        if isinstance(code, int) and code < 0:
-            with suppress(ValueError):
-                name = f" by {signal.Signals(-code).name}"
-        return f"ProcessExpired: the evaluation's process died{name} (exit code {code})"
-    if isinstance(error, TimeoutError) and timeout is not None:
-        return f"TimeoutError: it took longer than {timeout} seconds"
-    return f"{kind}: {error}"[:2000]
-
-
-class _ProcessPool:
-    """The default: pebble's processes, in which an evaluation can be stopped, limited, and can die alone."""
-
-    def __init__(self, f: Callable[..., Any], workers: int, timeout: float | None, memory: float | None) -> None:
-        try:
-            from pebble import ProcessPool
-        except ImportError:
-            raise MissingPartError(
-                'The default pool needs pebble, which is not installed. Run: pip install "optuna>=5" "pebble>=5.1"'
-            ) from None
-        try:
-            pickle.dumps(f)
-        except Exception as error:
-            raise InputError(
-                f"An evaluation runs in a process of its own, so `f` must be picklable; {f!r:.60} is not "
-                f"({type(error).__name__}). "
-                "Define it with `def` at the top of a module, or pass "
-                "executor=concurrent.futures.ThreadPoolExecutor(1)."
-            ) from None
-        if int(workers) != workers or workers < 1:
-            raise InputError(f"`workers >= 1` must hold; got {workers}.")
-        self.f, self.workers, self.timeout = f, int(workers), timeout
-        limit = None if memory is None else int(memory)
-        self.pool = ProcessPool(max_workers=self.workers, initializer=_settle, initargs=(limit, os.getpid()))
-
-    def start(self, trial: Trial) -> _Running:
-        return _Running(trial, self.pool.schedule(self.f, args=[dict(trial.params)], timeout=self.timeout), None)
-
-    def close(self) -> None:
-        self.pool.stop()  # type: ignore[no-untyped-call]
-        self.pool.join()
-
-
-class _Given:
-    """An executor of the user's: only `submit` is asked of it, and `done` and `result` of what it returns."""
-
-    def __init__(self, executor: Any, f: Callable[..., Any], workers: int | None, timeout: float | None) -> None:
-        if not callable(getattr(executor, "submit", None)):
-            raise InputError(
-                f"An executor has `submit(function, *args)`; {type(executor).__name__} has not. Pass a "
-                "concurrent.futures executor, "
-                "or dask's client.get_executor()."
-            )
-        found = workers or getattr(executor, "_max_workers", None) or 1
-        self.executor, self.f, self.workers, self.timeout = executor, f, int(found), timeout
-
-    def start(self, trial: Trial) -> _Running:
-        try:
-            if callable(getattr(self.executor, "schedule", None)):  # a pool of pebble's: it stops what takes too long
-                scheduled = self.executor.schedule(self.f, args=[dict(trial.params)], timeout=self.timeout)
-                return _Running(trial, scheduled, None)
-            future = self.executor.submit(self.f, dict(trial.params))  # a worker elsewhere needs no alebo
-        except BrokenExecutor as error:
-            raise StateError(
-                f"An executor must be able to work; this one is broken ({error}). Make a new one, and run the same "
-                "command again."
-            ) from None
-        except RuntimeError as error:
-            raise StateError(
-                f"An executor must be open while a study runs; this one takes no work ({error}). Make a new one (and "
-                "keep its "
-                "`with` block open), and run the same command again."
-            ) from None
-        except (pickle.PicklingError, AttributeError, TypeError) as error:
-            raise InputError(
-                f"This executor needs a picklable function; {self.f!r:.60} is not ({error}). Define it with `def` at "
-                "the top of a module."
-            ) from None
-        return _Running(trial, future, None if self.timeout is None else time.monotonic() + self.timeout)
-
-    def close(self) -> None:
-        """Nothing: it belongs to the user."""
-
-
-def _settle(memory: int | None, parent: int) -> None:
-    """In a new worker process: die with the driver, and take no more memory than allowed beyond what is in use now."""
-    if sys.platform == "linux":
-        with suppress(Exception):
-            ctypes.CDLL(None, use_errno=True).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
-            if os.getppid() != parent:
-                os._exit(1)
-    if memory is not None:
-        import resource
-
-        used = 0
-        with suppress(OSError, ValueError), open("/proc/self/statm") as file:
-            used = int(file.read().split()[0]) * resource.getpagesize()
-        limit = used + memory
-        _, hard = resource.getrlimit(resource.RLIMIT_AS)
-        resource.setrlimit(resource.RLIMIT_AS, (limit if hard < 0 else min(limit, hard), hard))

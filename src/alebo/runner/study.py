@@ -56,7 +56,8 @@ class Study:
         self._handed: set[int] = set()  # trials claimed by this object and not finished yet
         self._in_hand: dict[int, dict[str, Any]] = {}  # outcomes that are being written
         self._spool = Spool(os.fspath(where), name)
-        self._storage.patience.meanwhile.append(self._rescue)
+        self.while_away = self._storage.patience.meanwhile  # called before every pause while the storage is away
+        self.while_away.append(self.rescue)
         self._done: dict[int, Trial] = {}
         self._opt: Optimizer
 
@@ -235,6 +236,11 @@ class Study:
     def hypervolumes(self, reference: Sequence[float] | None = None) -> NDArray[np.float64]:
         """As Optimizer.hypervolumes."""
         return self._refreshed().hypervolumes(reference)
+
+    @property
+    def known(self) -> int:
+        """How many completed evaluations this object knows of, without looking again."""
+        return len(self._opt.history.complete)
 
     def __repr__(self) -> str:
         h = self.history
@@ -433,7 +439,7 @@ class Study:
         try:
             yield
         except StudyError as error:
-            self._rescue()
+            self.rescue()
             record = self._in_hand.pop(number, None)
             path = None if record is None else self._spool.keep(number, record)
             if path is None:
@@ -446,7 +452,7 @@ class Study:
             self._written(number)
             raise
         except BaseException:  # stopped in the middle
-            self._rescue()
+            self.rescue()
             raise
         self._written(number)
 
@@ -455,7 +461,7 @@ class Study:
         self._spool.drop(number)
         self._handed.discard(number)
 
-    def _rescue(self) -> None:
+    def rescue(self) -> None:
         """The storage is away: keep what is in hand in local files."""
         for number, record in list(self._in_hand.items()):
             self._spool.keep(number, record)

@@ -8,6 +8,7 @@ from urllib.parse import quote, quote_plus, unquote
 _SCHEME = re.compile(r"^[a-zA-Z][a-zA-Z0-9+]*://")
 _IN_TEXT = re.compile(r"[a-zA-Z][a-zA-Z0-9+]*://\S+")
 _PLAIN = re.compile(r"(?P<before>://[^\s:/@]*:)\S*(?P<after>@)")
+_SPACED = re.compile(r"(://[^\s:/@]*:).*(@)", re.DOTALL)
 _KEY = re.compile(r"(?P<key>\b(?:password|passfile|sslpassword)=)[^&\s]*", re.IGNORECASE)
 _SECRET_KEYS = ("password", "sslpassword", "passfile")
 
@@ -19,7 +20,12 @@ def is_url(where: str) -> bool:
 
 def redact(text: str) -> str:
     """The text with the password of every database address in it replaced: what may be shown, written or logged."""
-    shown = _redact_url(text) if is_url(text) else _IN_TEXT.sub(lambda m: _redact_url(m[0]), text)
+    if "://" not in text and "=" not in text:
+        return text
+    if is_url(text):
+        shown = _redact_url(text) if text.split() == [text] else _SPACED.sub(r"\1***\2", text)
+    else:
+        shown = _IN_TEXT.sub(lambda m: _redact_url(m[0]), text)
     return _KEY.sub(lambda m: m["key"] + "***", shown)
 
 

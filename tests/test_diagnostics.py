@@ -27,6 +27,7 @@ from alebo.diagnostics import (
 from alebo.diagnostics.models import recovered_embedding, without
 from alebo.geometry import hypersphere
 from alebo.goals import Outcome
+from alebo.methods import Growth
 
 D, DIM = 20, 5
 SPACE = Space.from_bounds([(-1.0, 1.0)] * D)
@@ -70,7 +71,7 @@ def test_the_embedding_is_recovered_from_the_points_alone() -> None:
 
 
 def test_a_grown_embedding_is_recovered_as_its_method_sees_it() -> None:
-    opt = run_of(ALEBO(start=2, patience=1, threshold=50.0, most=6), 14, seed=1)
+    opt = run_of(ALEBO(growth=Growth(start=2, patience=1, threshold=50.0, most=6)), 14, seed=1)
     seen = fit_models(opt.history, SPACE, GOALS, method=opt.method, seed=opt.seed)
     blind = recovered_embedding(opt.history, SPACE)
     assert seen is not None

@@ -31,6 +31,9 @@ from .history import History as History
 from .history import State as State
 from .history import Trial as Trial
 from .methods.alebo import ALEBO as ALEBO
+from .methods.alebo import Growth as Growth
+from .methods.alebo import Laplace as Laplace
+from .methods.alebo import Sampled as Sampled
 from .optimizer import Optimizer as Optimizer
 from .parameters import Categorical as Categorical
 from .parameters import Fidelity as Fidelity

@@ -131,7 +131,7 @@ def is_plain_data(method: Method) -> None:
     assert from_dict(json.loads(json.dumps(to_dict(method)))) == method
     assert METHODS[method.name] is type(method)
     assert len(method.citation) > 20
-    assert all(len(meaning) > 5 for _, meaning in method.settings().values())
+    assert all(len(meaning) > 5 for _, meaning, _ in method.settings().values())
     assert type(method)() == build(method.name, **{key: value.default for key, value in method.settings().items()})
     with pytest.raises(alebo.InputError, match="no setting"):
         build(method.name, nonsense=1)

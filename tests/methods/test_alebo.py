@@ -13,8 +13,11 @@ import torch
 import alebo
 from alebo import ALEBO, AtMost, Categorical, Float, Int, LinearConstraint, Minimize, Optimizer, Space
 from alebo.acquisition import evaluate
-from alebo.history import History
-from alebo.methods.alebo import _rounded
+from alebo.history import History, State, Trial
+from alebo.methods import Growth, Laplace, Sampled, build, from_dict, to_dict
+from alebo.methods._growth import Event
+from alebo.methods._rounding import rounded
+from alebo.methods._view import View
 
 BOX = [(-1.0, 1.0)]
 
@@ -30,11 +33,16 @@ def drive(opt, f, n, q=1):
     return opt
 
 
+def inside(opt, method=None):
+    """What the present embedding sees of a study."""
+    return (method or opt.method).embedded(View(opt.history, opt.space, opt.goals, opt.seed))
+
+
 def small(method=None, D=20, budget=None, seed=0, goals=None, space=None):
     return Optimizer(
         space or Space.from_bounds(BOX * D),
         goals or Minimize("v"),
-        method=method or ALEBO(dim=4, initial=5, samples=4),
+        method=method or ALEBO(dim=4, initial=5, metric=Sampled(samples=4)),
         seed=seed,
         budget=budget,
     )
@@ -48,7 +56,7 @@ def test_it_finds_a_bowl_in_40_dimensions_that_sobol_does_not():
 
 def test_every_proposal_lies_in_the_embedding_and_in_the_bounds():
     opt = drive(small(), bowl, 9)
-    embedding = opt.method.embedding(opt.history, opt.space, 0)
+    embedding = inside(opt).embedding
     for t in opt.history:
         assert np.abs(t.x).max() <= 1.0
         assert embedding.residual(t.x) < 1e-7
@@ -75,24 +83,30 @@ def test_notes_are_plain_and_small():
 
 class TestGrowing:
     def test_it_grows_when_the_subspace_is_exhausted_and_old_data_stay_exact(self):
-        opt = drive(small(ALEBO(start=2, initial=4, samples=3, patience=3), budget=40), bowl, 24)
+        opt = drive(
+            small(ALEBO(initial=4, growth=Growth(start=2, patience=3), metric=Sampled(samples=3)), budget=40), bowl, 24
+        )
         dims = [t.note["dim"] for t in opt.history]
         assert dims[0] == 2
         assert dims[-1] > 2
         assert dims == sorted(dims)
-        embedding = opt.method.embedding(opt.history, opt.space, 0)
-        trials, Y = opt.method.training(opt.history, embedding, opt.space)
+        seen = inside(opt)
+        embedding, trials, Y = seen.embedding, seen.trials, seen.Y
         assert len(trials) == 24
         for t, y in zip(trials, Y, strict=True):
             assert np.allclose(embedding.up(y), t.x, atol=1e-9)
 
     def test_resume_after_growth_is_exact(self, tmp_path):
-        opt = drive(small(ALEBO(start=2, initial=4, samples=3, patience=3), budget=40), bowl, 18)
+        opt = drive(
+            small(ALEBO(initial=4, growth=Growth(start=2, patience=3), metric=Sampled(samples=3)), budget=40), bowl, 18
+        )
         opt.save(tmp_path / "s.json")
         assert np.array_equal(Optimizer.load(tmp_path / "s.json").ask()[0].x, opt.ask()[0].x)
 
     def test_it_never_grows_beyond_the_space_or_its_limit(self):
-        method = ALEBO(start=2, initial=3, samples=2, patience=1, threshold=100.0, most=6)
+        method = ALEBO(
+            initial=3, growth=Growth(start=2, patience=1, threshold=100.0, most=6), metric=Sampled(samples=2)
+        )
         assert drive(small(method, D=5), bowl_5, 12).history[-1].note["dim"] == 5
         assert drive(small(method, D=20), bowl, 10).history[-1].note["dim"] == 6
 
@@ -104,7 +118,7 @@ class TestGrowing:
         ],
     )
     def test_a_function_with_steps_makes_it_grow(self, shape, grows):
-        method = ALEBO(start=2, initial=4, samples=2, threshold=-1e9, patience=100)
+        method = ALEBO(initial=4, growth=Growth(start=2, threshold=-1e9, patience=100), metric=Sampled(samples=2))
         values = []
 
         def f(x):
@@ -116,7 +130,9 @@ class TestGrowing:
         assert len(set(values)) < len(values)
 
     def test_the_last_fifth_of_a_budget_grows_no_more(self):
-        method = ALEBO(start=2, step=1, initial=3, samples=2, patience=1, threshold=100.0)
+        method = ALEBO(
+            initial=3, growth=Growth(start=2, step=1, patience=1, threshold=100.0), metric=Sampled(samples=2)
+        )
         dims = [t.note["dim"] for t in drive(small(method, D=20, budget=10), bowl, 10).history]
         assert dims[7] > dims[3]
         assert dims[8] == dims[9] == dims[7]
@@ -127,10 +143,10 @@ class TestGrowing:
         """With the budget nearly spent the proposal has a better predicted mean than log-EI's own."""
         means = []
         for settle in (1.0, 0.0):
-            opt = drive(small(ALEBO(dim=3, initial=8, samples=4, settle=0.0), budget=12), bowl, 11)
+            opt = drive(small(ALEBO(dim=3, initial=8, settle=0.0, metric=Sampled(samples=4)), budget=12), bowl, 11)
             method = replace(opt.method, settle=settle)
             y = method.suggest(opt.history, opt.space, opt.goals, 1, 0)[0].y
-            model = method.surrogate(opt.history, method.embedding(opt.history, opt.space, 0), opt.space, opt.goals, 0)
+            model = method.surrogate(inside(opt, method))
             means.append(float(model.objectives[0].moments(torch.from_numpy(y)[None, None])[0]))
         assert means[0] > means[1]  # BoTorch maximises
 
@@ -139,7 +155,7 @@ class TestGrowing:
         assert dims == [2, 4, 6, 11, 15]
 
     def test_a_fixed_dimension_stays(self):
-        opt = drive(small(ALEBO(dim=3, initial=4, samples=2, threshold=100.0, patience=1)), bowl, 10)
+        opt = drive(small(ALEBO(dim=3, initial=4, metric=Sampled(samples=2))), bowl, 10)
         assert {t.note["dim"] for t in opt.history} == {3}
 
 
@@ -148,14 +164,14 @@ def bowl_5(x):
 
 
 def test_a_second_chain_starts_now_and_then():
-    from alebo.methods.alebo import _restarts
+    from alebo.methods._metric import restarts
 
-    assert [n for n in range(1, 101) if _restarts(n)] == [21, 26, 34, 43, 55, 71, 91]
+    assert [n for n in range(1, 101) if restarts(n)] == [21, 26, 34, 43, 55, 71, 91]
 
 
 def test_it_records_that_its_assumption_fails_once_that_is_clear():
     from alebo.diagnostics import diagnose
-    from alebo.methods.alebo import ASSUMPTION_FAILS, _assumption_fails
+    from alebo.methods._notes import ASSUMPTION_FAILS, assumption_fails
 
     opt = Optimizer(Space.from_bounds([(0, 1)] * 30), Minimize("v"), method=alebo.methods.Sobol(), seed=0)
     rng = np.random.default_rng(0)
@@ -164,8 +180,8 @@ def test_it_records_that_its_assumption_fails_once_that_is_clear():
     for share, fails in ((0.2, True), (0.1, False)):
         noted = [replace(t, note={"unexplained": share}) for t in opt.history]
         history = replace(opt.history, trials=tuple(noted))
-        assert _assumption_fails(history, share) is fails
-        assert not _assumption_fails(replace(history, trials=tuple(noted[:-1])), share)  # too early to say
+        assert assumption_fails(history, share) is fails
+        assert not assumption_fails(replace(history, trials=tuple(noted[:-1])), share)  # too early to say
     last = replace(noted[-1], note={"unexplained": 0.2, "assumption": ASSUMPTION_FAILS})
     history = replace(opt.history, trials=(*noted[:-1], last))
     assert ALEBO().estimate(history, opt.space, opt.goals, 0) is None  # and then believes what was measured
@@ -174,7 +190,8 @@ def test_it_records_that_its_assumption_fails_once_that_is_clear():
 
 def test_the_papers_settings():
     paper = ALEBO.paper(dim=5)
-    assert (paper.dim, paper.initial, paper.samples, paper.ridge, paper.infer_noise) == (5, 10, 25, 0.0, False)
+    assert (paper.dim, paper.initial, paper.growth, paper.infer_noise, paper.settle) == (5, 10, None, False, 0.0)
+    assert paper.metric == Laplace(samples=25, ridge=0.0, inflation="n", warm=False, cold=10)
     assert drive(small(paper), bowl, 11).history[-1].note["dim"] == 5
 
 
@@ -191,24 +208,26 @@ def test_batches_differ_and_pending_points_are_respected():
     assert opt.ask()[0].number == 10
 
 
-@pytest.mark.parametrize(("alone", "grows"), [(-1.0, False), (-20.0, True)])
-def test_points_that_wait_do_not_make_the_embedding_grow(monkeypatch, alone, grows):
-    opt = drive(small(ALEBO(start=2, initial=4, samples=2, threshold=-12.0)), bowl, 8)
+@pytest.mark.parametrize(("alone_value", "grows"), [(-1.0, False), (-20.0, True)])
+def test_points_that_wait_do_not_make_the_embedding_grow(monkeypatch, alone_value, grows):
+    opt = drive(small(ALEBO(initial=4, growth=Growth(start=2, threshold=-12.0), metric=Sampled(samples=2))), bowl, 8)
     waiting = opt.ask()[0]
     assert waiting.note["dim"] == 2
-    propose = ALEBO._propose
+    maximise = ALEBO._maximise
 
-    def low(self, surrogate, embedding, space, history, pending, seed, later=0):
-        x, y, _ = propose(self, surrogate, embedding, space, history, pending, seed, later)
-        return x, y, -20.0 if pending else alone
+    def low(self, model, seen, *path, alone=False, **how):
+        found = maximise(self, model, seen, *path, alone=alone, **how)
+        return found._replace(value=-20.0 if len(seen.waiting) and not alone else alone_value)
 
-    monkeypatch.setattr(ALEBO, "_propose", low)
+    monkeypatch.setattr(ALEBO, "_maximise", low)
     assert (opt.ask()[0].note["dim"] > 2) is grows
 
 
 @pytest.mark.parametrize("kind", ["hypersphere", "gaussian", "hesbo"])
 def test_every_kind_of_embedding(kind):
-    assert len(drive(small(ALEBO(dim=3, kind=kind, initial=4, samples=2)), bowl, 6).history.complete) == 6
+    assert (
+        len(drive(small(ALEBO(dim=3, kind=kind, initial=4, metric=Sampled(samples=2))), bowl, 6).history.complete) == 6
+    )
 
 
 class TestMixed:
@@ -219,13 +238,13 @@ class TestMixed:
     )
 
     def test_the_model_sees_what_was_evaluated(self):
-        opt = Optimizer(self.space, Minimize("v"), method=ALEBO(dim=4, initial=5, samples=3), seed=0)
+        opt = Optimizer(self.space, Minimize("v"), method=ALEBO(dim=4, initial=5, metric=Sampled(samples=3)), seed=0)
         for _ in range(9):
             t = opt.ask()[0]
             assert self.space.decode(self.space.encode(t.params)) == t.params
             opt.tell(t.number, t.params["f3"] + t.params["i0"] + (t.params["act"] == "tanh"))
-        embedding = opt.method.embedding(opt.history, self.space, 0)
-        trials, Y = opt.method.training(opt.history, embedding, self.space)
+        seen = inside(opt)
+        embedding, trials, Y = seen.embedding, seen.trials, seen.Y
         for t, y in zip(trials, Y, strict=True):
             assert np.allclose(y, embedding.down(self.space.encode(t.params)))
         shown = [tuple(t.params.values()) for t in opt.history]
@@ -262,7 +281,7 @@ class TestConstraints:
     def test_whole_numbers_and_linear_constraints_together(self):
         rule = LinearConstraint({"n0": 1.0, "n1": 1.0, "x0": 2.0}, 6.0)
         space = Space([Int("n0", 0, 10), Int("n1", 0, 10), *[Float(f"x{i}", 0, 1) for i in range(10)]], [rule])
-        opt = Optimizer(space, Minimize("v"), method=ALEBO(dim=4, initial=6, samples=3), seed=0)
+        opt = Optimizer(space, Minimize("v"), method=ALEBO(dim=4, initial=6, metric=Sampled(samples=3)), seed=0)
         for _ in range(12):
             t = opt.ask()[0]
             assert space.feasible(t.params)
@@ -287,7 +306,7 @@ class TestNoise:
             off = math.sin(1e5 * float(np.sum(x))) * math.sqrt(2.0) if rough else rng.normal()
             return 2.0 * float(x[0]) + off
 
-        opt = drive(small(ALEBO(dim=3, samples=4)), evaluate, 36)
+        opt = drive(small(ALEBO(dim=3, metric=Sampled(samples=4))), evaluate, 36)
         repeats = [t for t in opt.history if "again" in t.note]
         assert len(repeats) == 1
         assert np.array_equal(repeats[0].x, opt.history[repeats[0].note["again"]].x)
@@ -302,7 +321,7 @@ class TestNoise:
 
 def test_a_reference_that_nothing_beats_yet():
     goals = [Minimize("a", reference=-50.0), Minimize("b", reference=-50.0)]
-    opt = small(ALEBO(dim=3, initial=4, samples=3), goals=goals)
+    opt = small(ALEBO(dim=3, initial=4, metric=Sampled(samples=3)), goals=goals)
     for _ in range(6):
         t = opt.ask()[0]
         opt.tell(t.number, {"a": float(t.x[2]), "b": float((t.x[5] - 0.5) ** 2)})
@@ -332,9 +351,8 @@ class TestOldData:
         opt.tell(dict(zip(opt.space.names, good, strict=True)), -1.0)
         assert opt.best().number == 3
         drive(opt, lambda x: bowl(x) + 5.0, 7)
-        embedding = opt.method.embedding(opt.history, opt.space, 0)
+        embedding, trials = inside(opt).embedding, inside(opt).trials
         assert embedding.residual(good) < 1e-6
-        trials, _ = opt.method.training(opt.history, embedding, opt.space)
         assert 3 in {t.number for t in trials}
         assert 0 not in {t.number for t in trials}  # no projection error: what lies off the subspace does not train
 
@@ -353,7 +371,7 @@ def test_constant_objectives(value):
 
 
 def test_one_observation_and_fewer_points_than_dimensions():
-    opt = small(ALEBO(dim=8, initial=1, samples=3))
+    opt = small(ALEBO(dim=8, initial=1, metric=Sampled(samples=3)))
     for _ in range(4):
         t = opt.ask()[0]
         opt.tell(t.number, bowl(t.x))
@@ -361,18 +379,158 @@ def test_one_observation_and_fewer_points_than_dimensions():
 
 
 @pytest.mark.parametrize(
-    ("settings", "word"),
+    ("build", "word"),
     [
-        ({"dim": 0}, "dim"),
-        ({"kind": "cube"}, "kind"),
-        ({"initial": 0}, "initial"),
-        ({"samples": 0}, "samples"),
-        ({"metric": "map"}, "metric"),
+        (lambda: ALEBO(dim=0), "dim"),
+        (lambda: ALEBO(dim=2.5), "dim"),
+        (lambda: ALEBO(kind="cube"), "kind"),
+        (lambda: ALEBO(initial=0), "initial"),
+        (lambda: ALEBO(centre="yes"), "centre"),
+        (lambda: ALEBO(settle=7), "settle"),
+        (lambda: ALEBO(settle="late"), "settle"),
+        (lambda: ALEBO(metric="map"), "metric"),
+        (lambda: ALEBO(growth=None), "growth"),
+        (lambda: ALEBO(dim=3, growth=Growth(step=1)), r"start=3"),
+        (lambda: ALEBO(infer_noise=None), "infer_noise"),
+        (lambda: Sampled(samples=0), "samples"),
+        (lambda: Sampled(samples=None), "samples"),
+        (lambda: Laplace(ridge=-5), "ridge"),
+        (lambda: Laplace(inflation=-1), "inflation"),
+        (lambda: Laplace(inflation="m"), "inflation"),
+        (lambda: Laplace(cold=-1), "cold"),
+        (lambda: Growth(step=0), "step"),
+        (lambda: Growth(most=0), "most"),
+        (lambda: Growth(patience=-3), "patience"),
+        (lambda: Growth(threshold=math.nan), "threshold"),
+        (lambda: Growth(pace=2.0), "pace"),
+        (lambda: Growth(start=1.5), "start"),
     ],
 )
-def test_bad_settings_get_a_sentence(settings, word):
+def test_every_setting_is_checked(build, word):
     with pytest.raises(alebo.InputError, match=word):
-        ALEBO(**settings)
+        build()
+
+
+class TestPlainData:
+    @pytest.mark.parametrize(
+        "method",
+        [
+            ALEBO(),
+            ALEBO(dim=8),
+            ALEBO.paper(4),
+            ALEBO(growth=Growth(step=3, most=30), metric=Laplace(inflation=7.0)),
+            ALEBO(dim=np.int64(5)),
+        ],
+    )
+    def test_a_method_survives_plain_data(self, method):
+        assert from_dict(json.loads(json.dumps(to_dict(method)))) == method
+
+    def test_tables_and_texts_become_objects(self):
+        assert build("alebo", growth={"step": 3}, metric="laplace") == ALEBO(growth=Growth(step=3), metric=Laplace())
+        assert build("alebo", metric={"type": "laplace", "ridge": 0}) == ALEBO(metric=Laplace(ridge=0))
+
+    def test_the_flat_names_of_earlier_versions_are_read(self, caplog):
+        old = {
+            "name": "alebo", "dim": 4, "initial": 10, "kind": "hypersphere", "centre": False, "samples": 25, "metric": "laplace",
+            "infer_noise": False, "ridge": 0.0, "inflation": -1.0, "warm": False, "cold": 10, "iterations": 100, "start": None,
+            "step": 2, "most": 20, "threshold": -7.0, "patience": 5, "pace": 0.2, "settle": 0.0, "acquisition": None,
+        }  # fmt: skip
+        assert from_dict(old) == ALEBO.paper(4)
+        assert build("alebo", threshold=-5.0, samples=6) == ALEBO(
+            growth=Growth(threshold=-5.0), metric=Sampled(samples=6)
+        )
+        assert not caplog.text
+        assert build("alebo", dim=3, step=4, ridge=1.0) == ALEBO(dim=3)
+        assert "step: not used with a fixed `dim`" in caplog.text
+        assert "ridge: not used with a sampled metric" in caplog.text
+
+    @pytest.mark.parametrize(
+        ("settings", "words"),
+        [
+            ({"growth": {"pase": 0.1}}, r"'growth' of 'alebo' has no setting 'pase'\. Did you mean 'pace'\?"),
+            (
+                {"metric": {"type": "laplase"}},
+                r"The type of 'metric' of 'alebo' is one of sampled, laplace; got 'laplase'",
+            ),
+            ({"metric": {"type": "sampled", "ridge": 1}}, r"has no setting 'ridge'"),
+            ({"centr": True}, r"Did you mean 'centre'\?"),
+            ({"growth": {"step": 0}}, "step >= 1"),
+        ],
+    )
+    def test_wrong_tables_get_a_message(self, settings, words):
+        with pytest.raises(alebo.InputError, match=words):
+            build("alebo", **settings)
+
+
+class TestEvents:
+    def test_an_event_survives_plain_data_and_old_notes_are_read(self):
+        for event in (Event("grow", 2, 7), Event("through", 3, 9), Event("towards", 1, 5, ((1.0, 0.0),))):
+            assert Event.from_plain(json.loads(json.dumps(event.to_plain(event.at)))) == event
+        assert Event.from_plain(["grow", 2, 14]) == Event("grow", 2, 14)
+
+    def test_growth_takes_given_directions_and_resumes_with_them(self, tmp_path):
+        wanted = np.zeros((20, 2))
+        wanted[[2, 5], [0, 1]] = 1.0
+        growth = Growth(start=2, patience=1, threshold=100.0, most=4, directions=lambda seen, k: wanted[:, :k])
+        opt = drive(small(ALEBO(initial=3, growth=growth, metric=Sampled(samples=2))), bowl, 8)
+        embedding = inside(opt).embedding
+        assert embedding.dim == 4
+        assert embedding.residual(0.1 * wanted.T).max() < 1e-7
+        assert sum(len(e) > 3 for t in opt.history for e in t.note["events"]) == 1  # stored once
+        opt.save(tmp_path / "s.json")
+        again = Optimizer.load(tmp_path / "s.json", method=opt.method)
+        assert np.array_equal(again.ask()[0].x, opt.ask()[0].x)
+
+
+class TestAsOneArm:
+    """Several methods share one history; ALEBO is one of them."""
+
+    def shared(self, others=6, own=6):
+        opt = small(ALEBO(initial=4, growth=Growth(start=2), metric=Sampled(samples=2)), budget=60)
+        for x in np.random.default_rng(2).uniform(-1, 1, (others, 20)):
+            trial = Trial(len(opt.history), opt.space.decode(x), x, x[:5], note={"arm": "other", "events": "not ours"})
+            opt.history = opt.history.with_trial(trial)
+            opt.tell(trial.number, bowl(x))
+        for _ in range(own):
+            (point,) = opt.method.propose(self.view(opt), 1)
+            x = np.clip(point.x, -1, 1)
+            note = {**point.note, "arm": "mine"}
+            opt.history = opt.history.with_trial(Trial(len(opt.history), opt.space.decode(x), x, point.y, note=note))
+            opt.tell(len(opt.history) - 1, bowl(x) + 3.0)  # worse than what the other arm found
+        return opt
+
+    def view(self, opt, **how):
+        return View(opt.history, opt.space, opt.goals, opt.seed, arm="mine", **how)
+
+    def test_its_initial_points_are_counted_by_what_it_asked(self):
+        opt = self.shared(others=6, own=5)
+        first = [t.note for t in opt.history[6:]]
+        assert ["log_ei" in note for note in first] == [False] * 4 + [True]
+        assert self.view(opt).asked == 5
+
+    def test_the_embedding_takes_in_the_best_point_of_the_others_and_learns_from_it(self):
+        opt = self.shared()
+        seen = opt.method.embedded(self.view(opt))
+        best = min(opt.history[:6], key=lambda t: t.outcomes["v"].mean)
+        assert [e.kind for e in seen.events] == ["through"]
+        assert seen.events[0].how == best.number
+        assert {t.number for t in seen.trials} == {best.number, *range(6, 12)}
+        assert np.allclose(seen.embedding.up(seen.Y), [t.x for t in seen.trials], atol=1e-8)
+
+    def test_points_about_to_be_evaluated_count_as_pending(self):
+        opt = self.shared()
+        (alone,) = opt.method.propose(self.view(opt), 1)
+        (apart,) = opt.method.propose(self.view(opt, extra=(alone.x,)), 1)
+        assert np.linalg.norm(alone.x - apart.x) > 1e-3
+        batch = opt.method.propose(self.view(opt, extra=(alone.x,)), 3)
+        assert len(batch) == 3
+
+    def test_a_method_without_a_view_of_its_own_sees_the_others_as_old_data(self):
+        opt = self.shared(own=2)
+        history = self.view(opt, extra=(np.zeros(20),)).as_history()
+        assert [t.asked for t in history] == [False] * 6 + [True] * 2 + [False]
+        assert history[-1].state is State.PENDING
+        assert all(t.note == {} and t.y is None for t in history[:6])
 
 
 def test_a_dimension_above_the_space_is_refused_before_the_first_evaluation():
@@ -385,14 +543,19 @@ class TestOwnAcquisition:
         from botorch.acquisition import UpperConfidenceBound
 
         method = ALEBO(
-            dim=4, initial=5, samples=3, acquisition=lambda s, pending: UpperConfidenceBound(s.model, beta=0.5)
+            dim=4,
+            initial=5,
+            acquisition=lambda s, pending: UpperConfidenceBound(s.model, beta=0.5),
+            metric=Sampled(samples=3),
         )
         opt = drive(small(method), bowl, 9)
         assert len(opt.history.complete) == 9
         assert np.isfinite(opt.history[-1].note["log_ei"])
 
     def test_a_function_among_the_settings_is_passed_again_when_loading(self, tmp_path):
-        method = ALEBO(dim=4, initial=5, samples=3, acquisition=lambda s, pending: lambda X: s.model.moments(X)[0])
+        method = ALEBO(
+            dim=4, initial=5, acquisition=lambda s, pending: lambda X: s.model.moments(X)[0], metric=Sampled(samples=3)
+        )
         opt = drive(small(method), bowl, 6)
         opt.save(tmp_path / "s.json")
         with pytest.raises(alebo.StudyError, match="passed again"):
@@ -422,7 +585,13 @@ class TestFidelity:
     def test_cheap_looks_first_and_the_best_is_judged_at_the_target(self):
         found = []
         for seed in range(3):
-            opt = Optimizer(self.space, Minimize("v"), method=ALEBO(dim=4, initial=6, samples=4), seed=seed, budget=24)
+            opt = Optimizer(
+                self.space,
+                Minimize("v"),
+                method=ALEBO(dim=4, initial=6, metric=Sampled(samples=4)),
+                seed=seed,
+                budget=24,
+            )
             for _ in range(24):
                 t = opt.ask()[0]
                 opt.tell(t.number, self.evaluate(t.params))
@@ -433,12 +602,14 @@ class TestFidelity:
         assert np.median(found) < 0.1  # the centre has 0.25
 
     def test_it_keeps_an_axis_of_its_own_also_when_the_embedding_grows(self):
-        method = ALEBO(start=3, initial=3, samples=2, patience=1, threshold=100.0, most=8)
+        method = ALEBO(
+            initial=3, growth=Growth(start=3, patience=1, threshold=100.0, most=8), metric=Sampled(samples=2)
+        )
         opt = Optimizer(self.space, Minimize("v"), method=method, seed=0)
         for _ in range(8):
             t = opt.ask()[0]
             opt.tell(t.number, self.evaluate(t.params))
-        embedding = method.embedding(opt.history, self.space, 0)
+        embedding = inside(opt).embedding
         assert embedding.dim > 4
         at = self.space.fidelity[0]
         assert np.allclose(embedding.A[at], np.eye(embedding.dim)[0])
@@ -467,9 +638,10 @@ def test_the_search_goes_on_among_rounded_points():
 
     alone = evaluate(acquisition, embedding.down(space.snap(np.clip(embedding.up(points), -1.0, 1.0)))).max()
     centre = space.snap(np.zeros((1, space.dimension)))
-    x, value = _rounded(points, acquisition, embedding, space, History(), centre, 0)
+    seen = View(History(), space, alebo.Goals(Minimize("v")), 0).inside(embedding)
+    x, value = rounded(seen, acquisition, points, centre, 0)
     assert value > 0.5 * alone
     assert np.array_equal(space.snap(x), x)
     assert np.isclose(value, acquisition(torch.from_numpy(embedding.down(x))[None, None])[0])
-    again = _rounded(points, acquisition, embedding, space, History(), centre, 0)
+    again = rounded(seen, acquisition, points, centre, 0)
     assert np.array_equal(again[0], x)

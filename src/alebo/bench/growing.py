@@ -18,6 +18,7 @@ import alebo
 from alebo.bench.figures._style import colour, pyplot, save
 from alebo.bench.problems import PROBLEMS, Problem
 from alebo.bench.results import load
+from alebo.methods import View
 
 SHOWN = ("branin-100", "hartmann6-100", "hartmann6-1000", "hartmann6-random-1000")
 
@@ -26,7 +27,7 @@ def reachable(problem: Problem, seed: int, starts: int = 40) -> float:
     """The best value inside the polytope of the fixed embedding that this seed draws."""
     method = alebo.ALEBO(dim=problem.paper_dim)
     opt = alebo.Optimizer(problem.space, problem.goals, method=method, seed=seed)
-    embedding = method.embedding(opt.history, problem.space, seed)
+    embedding = method.embedded(View(opt.history, problem.space, opt.goals, seed)).embedding
     low = np.array([p.low for p in problem.space.parameters if isinstance(p, alebo.Float)])
     high = np.array([p.high for p in problem.space.parameters if isinstance(p, alebo.Float)])
     domain = embedding.domain

@@ -8,7 +8,6 @@ A third party's method is `module:Class`, with settings like any other.
 from __future__ import annotations
 
 import ast
-import dataclasses
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -37,11 +36,11 @@ def _need(problem: Problem, what: str) -> int:
 
 def _paper(problem: Problem, settings: dict[str, Any]) -> Method:
     chosen = dict(settings)
-    made = alebo.ALEBO.paper(dim=chosen.pop("dim", None) or _need(problem, "paper_dim"))
-    unknown = [key for key in chosen if key not in made.settings()]
-    if unknown:
-        raise InputError(f"'alebo-paper' has no setting {unknown[0]!r}. Its settings are those of alebo.")
-    return dataclasses.replace(made, **chosen)
+    made = to_dict(alebo.ALEBO.paper(dim=chosen.pop("dim", None) or _need(problem, "paper_dim")))
+    metric = made.pop("metric")
+    renamed = alebo.ALEBO.renamed({"metric": "laplace", **chosen})
+    inner = renamed.pop("metric", {})
+    return build(**made | renamed, metric=metric | (inner if isinstance(inner, dict) else {}))
 
 
 def _fixed(name: str, of: Callable[[Problem], int]) -> Callable[[Problem, dict[str, Any]], Method]:
@@ -109,7 +108,8 @@ class Label:
 
 def describe(method: Method) -> dict[str, Any]:
     """The method's name and settings as plain data, for the record of a run."""
-    return {k: v if isinstance(v, str | int | float | bool | None) else repr(v) for k, v in to_dict(method).items()}
+    plain = (str, int, float, bool, dict, type(None))
+    return {k: v if isinstance(v, plain) else repr(v) for k, v in to_dict(method).items()}
 
 
 def split(text: str) -> list[str]:

@@ -25,6 +25,7 @@ import alebo
 from alebo.bench.problems import Problem, embed, functions
 from alebo.goals import Goal
 from alebo.history import History, State, Trial
+from alebo.methods import View
 from alebo.models import MahalanobisKernel
 
 GOALS: list[Goal] = [alebo.Minimize("value")]
@@ -41,7 +42,7 @@ def prepared(D: int, n: int, dim: int, *, constrained: bool = False) -> alebo.Op
     problem = hartmann(D)
     space = problem.space
     opt = alebo.Optimizer(space, CONSTRAINED if constrained else GOALS, method=method, seed=0)
-    embedding = method.embedding(opt.history, space, 0)
+    embedding = method.embedded(View(opt.history, space, opt.goals, 0)).embedding
     trials = []
     for i, y in enumerate(embedding.domain.sample(n - 1, 1)):
         x = np.clip(embedding.up(y), -1.0, 1.0)
@@ -88,7 +89,7 @@ def plain_seconds(opt: alebo.Optimizer) -> tuple[float, float]:
 
     method = opt.method
     assert isinstance(method, alebo.ALEBO)
-    embedding = method.embedding(opt.history, opt.space, opt.seed)
+    embedding = method.embedded(View(opt.history, opt.space, opt.goals, opt.seed)).embedding
     Y = torch.from_numpy(np.stack([t.y for t in opt.history if t.y is not None]))
     v = torch.tensor([[-t.outcomes["value"].mean] for t in opt.history], dtype=torch.double)
     start = time.process_time()

@@ -28,7 +28,7 @@ def _described(method: Any) -> dict[str, Any]:
         "title": method.title,
         "citation": method.citation,
         "supports": dataclasses.asdict(method.supports),
-        "settings": {key: value._asdict() for key, value in method.settings().items()},
+        "settings": {key: value.to_dict() for key, value in method.settings().items()},
     }
 
 
@@ -60,6 +60,11 @@ def _print_one(method: Any) -> None:
         if words:
             say(show, f"{title}: {', '.join(words)}.")
     say(show, "\nSettings and their defaults:")
-    for key, (default, meaning) in method.settings().items():
-        say(show, f"  {key} = {default!r}".ljust(26) + meaning)
+    for key, known in method.settings().items():
+        default = known.default.type_name() if known.parts else repr(known.default)
+        say(show, f"  {key} = {default}".ljust(26) + known.meaning)
+        for part in known.parts:
+            for inner, (value, meaning, _) in part.settings().items():
+                where = f"{key}.{inner}" if len(known.parts) == 1 else f"{key}.{inner} ({part.type_name()})"
+                say(show, f"    {where} = {value!r}".ljust(42) + meaning)
     say(show, f'\nIn a study.toml: method = "{method.name}", or a [method] table with name and settings.')

@@ -106,8 +106,29 @@ class Embedding:
         length = np.linalg.norm(off)
         if length <= 1e-9 * np.sqrt(self.D) or self.dim == self.D:
             return self
+        return self._beside(off[:, None] / length)
+
+    def extended(self, directions: ArrayLike) -> Embedding:
+        """More directions, given: the part of each that is new; old coordinates followed by zeros give the same x.
+
+        Args:
+            directions: D x k; those that lie in the subspace, or in the span of the ones before, are left out.
+        """
+        N = np.asarray(directions, dtype=float)
+        if N.ndim != 2 or N.shape[0] != self.D or not np.isfinite(N).all():
+            raise InputError(f"`directions` is a finite D x k array with D = {self.D}; got shape {N.shape}.")
+        Q, _ = np.linalg.qr(self.A)
+        for column in N.T[: self.D - self.dim]:
+            off = column - Q @ (Q.T @ column)
+            off -= Q @ (Q.T @ off)  # once more: the first subtraction leaves rounding errors
+            if np.linalg.norm(off) > 1e-9 * np.linalg.norm(column):
+                Q = np.column_stack([Q, off / np.linalg.norm(off)])
+        return self._beside(Q[:, self.dim :])
+
+    def _beside(self, N: Array) -> Embedding:
+        """The present directions and orthonormal others, as long as the present ones are.  N: D x k"""
         scale = np.sqrt(np.mean(np.sum(self.A**2, axis=0)))
-        return Embedding(np.column_stack([self.A, off * (scale / length)]), self.x0)
+        return Embedding(np.hstack([self.A, N * scale]), self.x0)
 
     def grow(self, k: int, seed: int) -> Embedding:
         """`k` more directions, orthogonal to the present ones; old coordinates followed by k zeros give the same x.
@@ -135,8 +156,7 @@ class Embedding:
             N, _ = np.linalg.qr(N)
             N -= Q @ (Q.T @ N)
         N, _ = np.linalg.qr(N - Q @ (Q.T @ N))
-        scale = np.sqrt(np.mean(np.sum(self.A**2, axis=0)))
-        return Embedding(np.hstack([self.A, N * scale]), self.x0)
+        return self._beside(N)
 
 
 def _check_size(D: int, dim: int) -> None:

@@ -1,4 +1,4 @@
-"""Every method is the same noun: settings, and `suggest(history, space, goals, q, seed)`, pure."""
+"""All methods share one interface: settings, and a pure `suggest(history, space, goals, q, seed)`."""
 
 from __future__ import annotations
 
@@ -12,8 +12,13 @@ from ._method import Setting as Setting
 from ._method import Suggestion as Suggestion
 from ._method import Supports as Supports
 from ._method import setting as setting
+from ._settings import to_plain
+from ._view import View as View
 from .add_gp_ucb import AddGPUCB as AddGPUCB
 from .alebo import ALEBO as ALEBO
+from .alebo import Growth as Growth
+from .alebo import Laplace as Laplace
+from .alebo import Sampled as Sampled
 from .baxus import BAxUS as BAxUS
 from .bo import BO as BO
 from .cmaes import CMAES as CMAES
@@ -62,7 +67,7 @@ def default_method() -> Method:
 
 
 def lookup(name: str) -> type[Method]:
-    """The method of that name, or a sentence with the names there are."""
+    """The method of that name; InputError with the known names where there is none."""
     if name not in METHODS:
         near = difflib.get_close_matches(name, METHODS, n=1)
         hint = f"Did you mean {near[0]!r}? " if near else ""
@@ -71,23 +76,22 @@ def lookup(name: str) -> type[Method]:
 
 
 def build(name: str, **settings: Any) -> Method:
-    """The method of that name with these settings: where strings become objects, for files and command lines."""
+    """The method of that name with these settings, for files and command lines.
+
+    Args:
+        name: one of METHODS.
+        settings: plain data; a setting that is an object may be a table with its `type`, or the type alone.
+    """
     cls = lookup(name)
-    known = cls.settings()
-    wrong = [key for key in settings if key not in known]
-    if wrong:
-        near = difflib.get_close_matches(wrong[0], known, n=1)
-        hint = f"Did you mean {near[0]!r}? " if near else ""
-        raise InputError(f"{name!r} has no setting {wrong[0]!r}. {hint}Its settings: {', '.join(known) or 'none'}.")
-    return cls(**settings)
+    return cls.from_plain(cls.renamed(settings), repr(name))
 
 
 def to_dict(method: Method) -> dict[str, Any]:
     """The method's name and settings as plain data."""
-    return {"name": method.name, **{key: getattr(method, key) for key in method.settings()}}
+    return {"name": method.name, **{key: to_plain(getattr(method, key)) for key in method.settings()}}
 
 
 def from_dict(data: Mapping[str, Any]) -> Method:
-    """The method that `to_dict` wrote."""
+    """The method that `to_dict` wrote, also by an earlier version."""
     settings = dict(data)
     return build(settings.pop("name"), **settings)

@@ -14,13 +14,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..geometry import Embedding
-from ..goals import AtMost, Goals
+from ..goals import Goals
 from ..history import Trial
 
 if TYPE_CHECKING:
     from torch import Tensor
 
     from ._gp import GP
+    from ._surrogate import Surrogate
+    from ._view import EmbeddedView
 
 Array: TypeAlias = NDArray[np.float64]
 
@@ -98,8 +100,16 @@ def by_outcome(
     for goal, model in zip(goals.objectives, objectives, strict=True):
         out.setdefault(goal.outcome, Predictor(model, flip * goals.sign(goal.outcome)))
     for c, model in zip(goals.constraints, constraints, strict=True):
-        out.setdefault(c.outcome, Predictor(model, 1.0 if isinstance(c, AtMost) else -1.0, c.bound))
+        out.setdefault(c.outcome, Predictor(model, c.sign, c.bound))
     return out
+
+
+def in_embedding(seen: EmbeddedView, found: Surrogate, kind: str) -> Fitted:
+    """The models of ALEBO in its present embedding; `kind` says how their metric was found."""
+    models = by_outcome(seen.goals, found.objectives, found.constraints, -1.0)
+    kind = kind if kind == "Laplace" else kind.lower()
+    what = f"{kind} Mahalanobis model in {seen.embedding.dim} dimensions"
+    return Fitted(seen.trials, seen.Y, seen.embedding.down, models, seen.embedding, what)
 
 
 def _left_out(gp: GP) -> tuple[Array, Array]:

@@ -1,11 +1,11 @@
-"""What every method is: a pure function from a history and a seed to the next points of the cube."""
+"""The interface of every method: a pure function from a history and a seed to the next points of the cube."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, NoReturn, TypeVar
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,11 +14,13 @@ from .._errors import InputError
 from ..goals import Goals, Outcome
 from ..history import History
 from ..space import Categorical, Int, Space
+from ._settings import Setting as Setting
+from ._settings import Settings
+from ._settings import setting as setting
+from ._view import View
 
 if TYPE_CHECKING:
     from ._fitted import Fitted
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,20 +56,8 @@ ABILITIES = {  # the fields of Supports in words
 }
 
 
-class Setting(NamedTuple):
-    """A setting's default and meaning."""
-
-    default: Any
-    meaning: str
-
-
-def setting(default: T, meaning: str) -> T:
-    """A dataclass field for a method's setting, with its meaning in a few words for `Method.settings`."""
-    return field(default=default, metadata={"meaning": meaning})
-
-
-class Method(ABC):
-    """A frozen dataclass of settings with one verb, `suggest`; it keeps no state between calls."""
+class Method(Settings, ABC):
+    """A frozen dataclass of settings with one task, `suggest`; it keeps no state between calls."""
 
     name: ClassVar[str]
     title: ClassVar[str]
@@ -77,6 +67,15 @@ class Method(ABC):
     @abstractmethod
     def suggest(self, history: History, space: Space, goals: Goals, q: int, seed: int) -> Sequence[Suggestion]:
         """The next `q` points. `seed` is the study's; derive from it and from `len(history)`, keep nothing."""
+
+    def propose(self, view: View, q: int) -> Sequence[Suggestion]:
+        """As `suggest`, for a View: one arm among several that share a history, or with points about to be evaluated."""
+        return self.suggest(view.as_history(), view.space, view.goals, q, view.seed)
+
+    @classmethod
+    def renamed(cls, settings: Mapping[str, Any]) -> dict[str, Any]:
+        """Settings from a file, with names that earlier versions wrote translated."""
+        return dict(settings)
 
     def estimate(
         self, history: History, space: Space, goals: Goals, seed: int
@@ -92,7 +91,7 @@ class Method(ABC):
         return None
 
     def check(self, space: Space, goals: Goals) -> None:
-        """Raise a sentence before the first evaluation if this method cannot do what is asked."""
+        """Raise InputError before the first evaluation if this method cannot do what is asked."""
         asked: dict[str, list[str]] = {
             "constraints": [c.outcome for c in goals.constraints],
             "objectives": [] if goals.single else [g.outcome for g in goals.objectives],
@@ -110,24 +109,8 @@ class Method(ABC):
         """What a refusal adds to the names of other methods, where this one has a setting that helps."""
         return ""
 
-    @classmethod
-    def settings(cls) -> dict[str, Setting]:
-        """The settings by name."""
-        listed = fields(cls)  # type: ignore[arg-type]
-        return {f.name: Setting(f.default, f.metadata.get("meaning", "")) for f in listed if f.init}
-
-    def _counts(self, **least: int) -> None:
-        """Raise a sentence unless each named setting is None or a whole number of at least what stands here."""
-        for name, bound in least.items():
-            value = getattr(self, name)
-            whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
-            if value is not None and not (whole and value >= bound):
-                raise InputError(
-                    f"`{name} >= {bound}` must hold, a whole number; got {value!r}. Choose {bound} or more."
-                )
-
     def _one_at_a_time(self, history: History, q: int) -> None:
-        """Raise a sentence where more than one point would be out at once."""
+        """Raise InputError where more than one point would be out at once."""
         if history.pending:
             number = history.pending[0].number
             self._refuse("batches", f"trial {number}, which is pending: tell or fail it first")

@@ -1,0 +1,44 @@
+"""Line 6 of Algorithm 1: the point of the polytope with the largest acquisition, as it will be evaluated."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..acquisition import Acquisition, candidates, scatter
+from ._fidelity import at_target_next
+from ._rounding import rounded
+from ._surrogate import Surrogate
+from ._view import EmbeddedView
+
+Array: TypeAlias = NDArray[np.float64]
+
+AROUND = 4  # of the best points evaluated, near which the search also starts
+SCATTERED = 192  # points over the polytope from which the search among rounded points also starts
+SHORT: dict[str, Any] = {"raw": 128, "starts": 4, "steps": 4}  # for the later points of a batch
+
+
+class Proposal(NamedTuple):
+    """A point to evaluate, where the embedding sees it, and its acquisition."""
+
+    x: Array  # D
+    y: Array  # d_e
+    value: float
+
+
+def maximise(acquisition: Acquisition, model: Surrogate, seen: EmbeddedView, seed: int, *, short: bool) -> Proposal:
+    """The best point found; `short` spends less on it."""
+    order = np.lexsort((model.values[:, 0], ~model.feasible))[:AROUND]
+    best = seen.Y[order]
+    search = partial(candidates, **SHORT) if short else candidates
+    points, values = search(acquisition, seen.domain, seed, around=best)
+    if seen.space.fidelity is not None and at_target_next(seen):
+        points[:, 0] = 1.0
+    if seen.space.continuous:
+        return Proposal(seen.embedding.up(points[0]), points[0], float(values[0]))
+    points = np.vstack([points, scatter(seen.domain, seed, best, SCATTERED)])
+    x, value = rounded(seen, acquisition, points, seen.X[order], seed)
+    return Proposal(x, seen.embedding.down(x), value)

@@ -1,0 +1,36 @@
+"""What ALEBO keeps in the note of a trial, and whether its assumption holds."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..history import History
+from ._maximise import Proposal
+from ._surrogate import Surrogate
+from ._view import EmbeddedView
+
+UNEXPLAINED = 0.15  # share of the variation, beyond noise, that a model of a few directions may leave open
+LEAST, RECENT = 60, 20  # evaluations before a verdict; models that it is the median of
+ASSUMPTION_FAILS = "a few directions of a linear embedding do not explain this function"
+
+
+def assumption_fails(history: History, unexplained: float) -> bool:
+    """Whether, with sixty evaluations and more, the typical model of the last twenty leaves too much unexplained."""
+    past = [t.note["unexplained"] for t in history.trials if "unexplained" in t.note]
+    typical = float(np.median([*past[-(RECENT - 1) :], unexplained]))
+    return len(history.complete) >= LEAST and typical > UNEXPLAINED
+
+
+def note(seen: EmbeddedView, found: Proposal | None = None) -> dict[str, Any]:
+    """What every trial keeps: the size of the embedding, how it changed, and the acquisition at the point."""
+    out: dict[str, Any] = {"dim": seen.embedding.dim, "events": [e.to_plain(seen.number) for e in seen.events]}
+    return out if found is None else {**out, "log_ei": round(found.value, 6)}
+
+
+def memory(seen: EmbeddedView, model: Surrogate, key: str) -> dict[str, Any]:
+    """What the first of a batch keeps: where the next fit starts, and how much the models leave unexplained."""
+    unexplained = round(max(m.unexplained() for m in model.objectives), 3)
+    out = {key: model.packed(), "unexplained": unexplained}
+    return {**out, "assumption": ASSUMPTION_FAILS} if assumption_fails(seen.history, unexplained) else out

@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from .goals import Goals, pareto
-from .history import History, State, Trial
+from .history import History, State, Trial, counts, incumbent, incumbents
 from .space import Space
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def snapshot(
     """The state of a run from its history and the seconds spent so far."""
     done = [t for t in history if t.state is not State.PENDING]
     feasible = [t for t in done if t.complete and goals.feasible(t.outcomes)]
-    counted = {t.number for t in feasible if space is None or space.at_target(t.params)}  # cheap looks do not count
+    counted = {t.number for t in done if counts(t, goals, space)}
     complete = sum(t.complete for t in done)
     front = not goals.single
     name = " and ".join(g.outcome for g in goals.objectives)
@@ -67,16 +67,11 @@ def snapshot(
         trace = _front_sizes(done, goals, counted)
         best = trace[-1] if trace and feasible else None
     else:
-        trace = []
-        sign = goals.sign(goals.objectives[0].outcome)
-        lowest = math.nan
-        for t in done:
-            if t.number in counted:
-                value = float(goals.objective_values(t.outcomes)[0])
-                if not value >= lowest:
-                    lowest, best_trial = value, t.number
-            trace.append(sign * lowest)
-        best = None if best_trial is None else sign * lowest
+        outcome = goals.objectives[0].outcome
+        after = [t for _, t in incumbents(history, goals, space)]
+        trace = [math.nan if t is None else t.outcomes[outcome].mean for t in after]
+        if after and after[-1] is not None:
+            best, best_trial = trace[-1], after[-1].number
     dims = [int(t.note["dim"]) for t in history if isinstance(t.note.get("dim"), int | float)]
     left = None
     if history.budget is not None and seconds_per_trial is not None:
@@ -201,20 +196,14 @@ def events(before: History | None, after: History, goals: Goals, space: Space | 
     for t in fresh:
         if t.state is State.FAILED:
             out.append(f"trial {t.number} failed: {(t.reason or 'no reason given').splitlines()[0]}")
-
-    def counts(t: Trial) -> bool:
-        return t.complete and goals.feasible(t.outcomes) and (space is None or space.at_target(t.params))
-
-    known = [] if before is None else [t for t in before if counts(t)]
-    good = [t for t in fresh if counts(t)]
+    known = [t for t in before or () if counts(t, goals, space)]
+    good = [t for t in fresh if counts(t, goals, space)]
     if good and not known and goals.constraints:
         out.append(f"trial {good[0].number} is the first that satisfies the constraints")
-    if goals.single and good:
-        best = min((float(goals.objective_values(t.outcomes)[0]) for t in known), default=math.inf)
-        top = min(good, key=lambda t: float(goals.objective_values(t.outcomes)[0]))
-        if float(goals.objective_values(top.outcomes)[0]) < best:
-            objective = goals.objectives[0].outcome
-            out.append(f"trial {top.number}: best {objective} is now {number(top.outcomes[objective].mean)}")
+    top = incumbent([*known, *good], goals, space) if goals.single else None
+    if top is not None and any(top is t for t in good):
+        objective = goals.objectives[0].outcome
+        out.append(f"trial {top.number}: best {objective} is now {number(top.outcomes[objective].mean)}")
     new = _dim(after)
     if old is not None and new is not None and new > old:
         out.append(f"the embedding grew from {old} to {new} dimensions")

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..goals import Goals
+from ..history import incumbent
 from ..methods._fitted import Fitted
 from .importance import orthonormal_slopes
 
@@ -81,7 +82,10 @@ def outward_pull(fitted: Fitted, goals: Goals) -> float | None:
     On a face of the polytope a slope that is not nearly zero points out of it: the function wants to leave the embedding.
     """
     assert fitted.embedding is not None
-    best = int(np.argmin([goals.objective_values(t.outcomes)[0] for t in fitted.trials]))
+    inside = incumbent(fitted.trials, goals)
+    if inside is None:
+        return None
+    best = fitted.trials.index(inside)
     y = fitted.P[best : best + 1]
     if fitted.embedding.domain.slack(y).min() >= ON_A_FACE:
         return None

@@ -86,9 +86,11 @@ def cross_validate(
 
 
 def _noise(fitted: Fitted, outcome: str, inferred: Array) -> Array:
-    """Variances of the measurements: reported ones where all are known, else what the model infers.  n -> n"""
-    sems = [t.outcomes[outcome].sem for t in fitted.trials]
-    return inferred if any(s is None for s in sems) else np.array([float(s or 0.0) ** 2 for s in sems])
+    """Variances of the measurements: reported ones where there are any, else what the model infers.  n -> n"""
+    from ..models.outcomes import reported_variances
+
+    reported = reported_variances([t.outcomes[outcome].sem for t in fitted.trials])
+    return inferred if reported is None else reported
 
 
 def judge(outcome: str, observed: Array, predicted: Array, sd: Array, noise: float) -> Fit:

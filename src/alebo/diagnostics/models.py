@@ -67,17 +67,17 @@ def recovered(history: History, space: Space, goals: Goals, seed: int) -> Fitted
     import torch
 
     from ..models import sample_gp
+    from ..models.outcomes import reported_variances
 
     models = {}
     for outcome in dict.fromkeys(g.outcome for g in (*goals.objectives, *goals.constraints)):
         values = np.array([t.outcomes[outcome].mean for t in trials])
-        sems = [t.outcomes[outcome].sem for t in trials]
-        known = None if any(s is None for s in sems) else torch.tensor([float(s or 0.0) ** 2 for s in sems]).double()
+        known = reported_variances([t.outcomes[outcome].sem for t in trials])
         if not is_constant(values):
             made = sample_gp(
                 torch.from_numpy(Y),
                 torch.from_numpy(values),
-                variances=known,
+                variances=None if known is None else torch.from_numpy(known),
                 seed=derive(seed, "diagnostics", outcome),
             )
             models[outcome] = Predictor(made)

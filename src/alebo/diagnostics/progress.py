@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 
 from ..goals import Goals
-from ..history import History
+from ..history import History, incumbents
 from ..space import Space
 
 
@@ -20,11 +19,5 @@ def since_improvement(history: History, goals: Goals, space: Space) -> int | Non
     """Finished trials since the incumbent last changed; None before the first one, or with several objectives."""
     if not goals.single:
         return None
-    best, since = math.inf, None
-    for t in history:
-        good = t.complete and goals.feasible(t.outcomes) and space.at_target(t.params)
-        if good and float(goals.objective_values(t.outcomes)[0]) < best:
-            best, since = float(goals.objective_values(t.outcomes)[0]), 0
-        elif since is not None and t.state.value != "pending":
-            since += 1
-    return since
+    after = [best for _, best in incumbents(history, goals, space)]
+    return None if not after or after[-1] is None else sum(best is after[-1] for best in after) - 1

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -33,8 +32,8 @@ def maximise(acquisition: Acquisition, model: Surrogate, seen: EmbeddedView, see
     """The best point found; `short` spends less on it."""
     order = np.lexsort((model.values[:, 0], ~model.feasible))[:AROUND]
     best = seen.Y[order]
-    search = partial(candidates, **SHORT) if short else candidates
-    points, values = search(acquisition, seen.domain, seed, around=best)
+    effort = SHORT if short else {}
+    points, values = candidates(acquisition, seen.domain, seed, around=best, **effort)
     if seen.space.fidelity is not None and at_target_next(seen):
         points[:, 0] = 1.0
     if seen.space.continuous:

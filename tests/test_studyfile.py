@@ -137,7 +137,7 @@ def test_short_file(tmp_path: Path) -> None:
 def test_a_mistake_names_its_line_and_what_was_meant(tmp_path: Path, old: str, new: str, line: int, words: str) -> None:
     assert old in GOOD
     with pytest.raises(InputError) as caught:
-        load(write(tmp_path, GOOD.replace(old, new, 1)))
+        load(write(tmp_path, GOOD.replace(old, new, 1)), program=True)
     message = str(caught.value)
     assert words in message
     assert f"line {line}" in message, message

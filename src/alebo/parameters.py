@@ -261,3 +261,28 @@ def parameter_from(name: str, spec: Any) -> Parameter:
         numbers = all(isinstance(v, int | float) and not isinstance(v, bool) for v in spec)
         return Float(name, *spec) if numbers and len(spec) == 2 else Categorical(name, spec)
     return Fixed(name, spec)
+
+
+def check_value(p: Parameter, value: Any) -> None:
+    """Refuse a value that this parameter cannot have."""
+    if isinstance(p, Categorical):
+        index(p, value)
+    elif isinstance(p, Fixed):
+        if value is not p.value and value != p.value:
+            raise InputError(f"{p.name!r} is fixed at {p.value!r}; got {value!r}. Leave it at its value.")
+    else:
+        _check_number(p, value)
+
+
+def _check_number(p: Float | Int, value: Any) -> None:
+    try:
+        number = float(value)
+    except (TypeError, ValueError, OverflowError):
+        raise InputError(f"{p.name!r} is a number from {p.low} to {p.high}; got {value!r:.60}.") from None
+    slack = 1e-9 * max(abs(p.low), abs(p.high))
+    if not p.low - slack <= number <= p.high + slack:
+        raise InputError(
+            f"`{p.low} <= {p.name} <= {p.high}` must hold; got {value!r:.60}. Widen the space, or leave this point out."
+        )
+    if isinstance(p, Int) and number != int(number):
+        raise InputError(f"{p.name!r} is a whole number; got {value!r}. Round it first.")

@@ -17,7 +17,7 @@ from .parameters import Float as Float
 from .parameters import Int as Int
 from .parameters import LinearConstraint as LinearConstraint
 from .parameters import Parameter as Parameter
-from .parameters import index, parameter_from
+from .parameters import check_value, index, parameter_from
 
 Array: TypeAlias = NDArray[np.float64]
 Params: TypeAlias = dict[str, Any]
@@ -234,28 +234,7 @@ class Space:
                 f"The space has {len(self)} parameters: {', '.join(self.names[:5])}{', ...' if len(self) > 5 else ''}."
             )
         for p in self.parameters:
-            value = params[p.name]
-            if isinstance(p, Categorical):
-                index(p, value)
-            elif isinstance(p, Fixed):
-                if value is not p.value and value != p.value:
-                    raise InputError(f"{p.name!r} is fixed at {p.value!r}; got {value!r}. Leave it at its value.")
-            else:
-                self._check_number(p, value)
-
-    @staticmethod
-    def _check_number(p: Float | Int, value: Any) -> None:
-        try:
-            number = float(value)
-        except (TypeError, ValueError, OverflowError):
-            raise InputError(f"{p.name!r} is a number from {p.low} to {p.high}; got {value!r}.") from None
-        slack = 1e-9 * max(abs(p.low), abs(p.high))
-        if not p.low - slack <= number <= p.high + slack:
-            raise InputError(
-                f"`{p.low} <= {p.name} <= {p.high}` must hold; got {value!r}. Widen the space, or leave this point out."
-            )
-        if isinstance(p, Int) and number != int(number):
-            raise InputError(f"{p.name!r} is a whole number; got {value!r}. Round it first.")
+            check_value(p, params[p.name])
 
     def feasible(self, params: Mapping[str, Any], tolerance: float = 1e-9) -> bool:
         """Whether every linear constraint holds at `params`."""

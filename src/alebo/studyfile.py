@@ -11,14 +11,15 @@ from pathlib import Path
 from typing import Any
 
 from ._errors import InputError, StudyError
+from ._failures import FailureLimit
 from .evaluator import CommandEvaluator, FunctionEvaluator
 from .goals import AtLeast, AtMost, Cost, Goal, Goals, Maximize, Minimize
 from .methods import METHODS, Method, build, default_method
-from .space import LinearConstraint, Space
+from .space import Fixed, LinearConstraint, Space
 
 KEYS: dict[str, tuple[str, ...]] = {
-    "": ("study", "parameters", "goals", "method", "evaluator", "linear"),
-    "study": ("name", "budget", "seed", "storage", "workers"),
+    "": ("study", "parameters", "goals", "method", "evaluator", "linear", "baseline"),
+    "study": ("name", "budget", "seed", "storage", "workers", "max_failed"),
     "goals": ("minimize", "maximize", "at_most", "at_least", "cost", "reference"),
     "evaluator": ("command", "python", "directory", "timeout", "memory"),
     "linear": ("coefficients", "upper"),
@@ -43,10 +44,17 @@ class StudyFile:
     workers: int = 1
     timeout: float | None = None
     memory: int | None = None
+    max_failed: float = 0.5  # the share of evaluations that may fail
+    baseline: tuple[dict[str, Any], ...] = ()  # points to evaluate first
 
 
-def load(path: str | Path) -> StudyFile:
-    """Read and check a study.toml; a mistake is named with its line and, for a misspelt key, the nearest valid one."""
+def load(path: str | Path, *, program: bool = False) -> StudyFile:
+    """Read and check a study.toml; a mistake is named with its line and, for a misspelt key, the nearest valid one.
+
+    Args:
+        path: The file.
+        program: Check, too, that the evaluator's program or function is there. Only a run needs it.
+    """
     source = Path(path)
     try:
         text = source.read_text(encoding="utf-8")
@@ -60,14 +68,14 @@ def load(path: str | Path) -> StudyFile:
         raise InputError(
             f"{source} must be valid TOML; {error}. A text value needs quotes; a list needs [ ]."
         ) from None
-    return _Reader(source, text, data).read()
+    return _Reader(source, text, data, program).read()
 
 
 class _Reader:
     """Turns the parsed file into nouns, and remembers the text so that mistakes get a line."""
 
-    def __init__(self, path: Path, text: str, data: dict[str, Any]) -> None:
-        self.path, self.text, self.data = path, text, data
+    def __init__(self, path: Path, text: str, data: dict[str, Any], program: bool) -> None:
+        self.path, self.text, self.data, self.program = path, text, data, program
 
     def read(self) -> StudyFile:
         self.keys("", self.data)
@@ -104,6 +112,8 @@ class _Reader:
             workers=self.whole(study, "workers", 1, 1) or 1,
             timeout=timeout,
             memory=memory,
+            max_failed=self.share(study),
+            baseline=self.baseline(space),
         )
 
     # -- the sections -------------------------------------------------------------------------------------------------
@@ -145,6 +155,35 @@ class _Reader:
             )
         rest = {k: v for k, v in spec.items() if k != "count"}
         return [(f"{name}{i}", rest) for i in range(count)]
+
+    def baseline(self, space: Space) -> tuple[dict[str, Any], ...]:
+        """The points of [[baseline]]; `x = 0.5` or `x = [...]` stands for all of x0 ... x99."""
+        points = []
+        for row in self.rows("baseline"):
+            point: dict[str, Any] = {}
+            for name, value in row.items():
+                spec = self.table("parameters").get(name)
+                each = (
+                    [f"{name}{i}" for i in range(spec["count"])]
+                    if isinstance(spec, Mapping) and "count" in spec
+                    else [name]
+                )
+                values = value if isinstance(value, list) and len(each) > 1 else [value] * len(each)
+                if len(values) != len(each):
+                    raise self.wrong(("baseline", name), f"{name!r} has {len(each)} values; got {len(values)}.")
+                point |= dict(zip(each, values, strict=True))
+            point |= {p.name: p.value for p in space.parameters if isinstance(p, Fixed) and p.name not in point}
+            try:
+                points.append(space.canonical(point))
+            except InputError as error:
+                raise self.wrong(("baseline",), f"A baseline is a point of the space: {error}") from None
+        return tuple(points)
+
+    def share(self, study: Mapping[str, Any]) -> float:
+        try:
+            return FailureLimit(study.get("max_failed", 0.5)).share
+        except InputError as error:
+            raise self.wrong(("study", "max_failed"), str(error)) from None
 
     def goals(self, table: Mapping[str, Any]) -> Goals:
         listed: list[Goal] = []
@@ -205,7 +244,7 @@ class _Reader:
                 made = CommandEvaluator(command, goals.outcomes, directory, timeout, size)  # type: ignore[arg-type]
             elif python is not None:
                 made = FunctionEvaluator(str(python), directory)
-            if made is not None:
+            if made is not None and self.program:
                 made.check(space.names)
         except InputError as error:
             raise self.wrong(("evaluator", key), str(error)) from None
@@ -287,3 +326,8 @@ def line_of(text: str, keys: Sequence[str]) -> int | None:
         if same > depth:
             best, depth = i, same
     return best
+
+
+def parameters_of(table: Mapping[str, Any]) -> Space:
+    """The Space of a [parameters] section, as `load` would build it."""
+    return _Reader(Path("study.toml"), "", {"parameters": {**table, "_": [0.0, 1.0]}}, False).space()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import json
 import os
 import signal
 import stat
@@ -16,9 +15,9 @@ from typing import Any
 
 import pytest
 
-from alebo.cli import main
 from alebo.cli.new import parameter_line
 from alebo.studyfile import load
+from tests.cli.conftest import SIM
 from tests.conftest import require_module
 
 # a test run in the background of a shell would have its children ignore Ctrl-C
@@ -26,43 +25,6 @@ STOPPABLE = (
     "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
     "from alebo.cli import main; main(['run', '--log'])"
 )
-SIM = """\
-import json, sys
-p = json.load(open(sys.argv[1]))
-print("solving")
-print(sum((v - 0.3) ** 2 for v in list(p.values())[:2]))
-"""
-
-
-@pytest.fixture
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "sim.py").write_text(SIM)
-    return tmp_path
-
-
-class Said:
-    def __init__(self, code: int, out: str, err: str) -> None:
-        self.code, self.out, self.err = code, out, err
-
-    @property
-    def json(self) -> Any:
-        return json.loads(self.out)
-
-
-@pytest.fixture
-def alebo(capsys: pytest.CaptureFixture[str]) -> Any:
-    def run(*words: str) -> Said:
-        capsys.readouterr()
-        code: Any = 0
-        try:
-            main([str(w) for w in words])
-        except SystemExit as stop:
-            code = stop.code
-        said = capsys.readouterr()
-        return Said(int(code or 0), said.out, said.err)
-
-    return run
 
 
 def new(alebo: Any, *more: str, budget: int = 6, method: str = "sobol", evaluator: Sequence[str] = ()) -> None:
@@ -89,7 +51,22 @@ def test_help_loads_nothing_heavy_and_is_quick() -> None:
     last = done.stdout.splitlines()[-1]
     assert last.startswith("HEAVY []"), last
     assert float(last.split()[-1]) < 0.5  # CPU seconds, interpreter included: a busy machine does not count
-    for command in ("demo", "new", "run", "ask", "tell", "best", "status", "advise", "methods", "report", "bench"):
+    for command in (
+        "demo",
+        "new",
+        "run",
+        "ask",
+        "tell",
+        "forget",
+        "enqueue",
+        "export",
+        "best",
+        "status",
+        "advise",
+        "methods",
+        "report",
+        "bench",
+    ):
         assert f"\n  {command} " in done.stdout
 
 
@@ -182,6 +159,8 @@ def test_bench_is_mounted(alebo: Any) -> None:
         ("k=2,4,8", "k = { choices = [2, 4, 8] }"),
         ("x[100]=-5:10", "x = { count = 100, low = -5, high = 10 }"),
         ("mesh=fine", 'mesh = { value = "fine" }'),
+        ("t=20:80:step=5", "t = { low = 20, high = 80, step = 5 }"),
+        ("d=1e-4:1:log:digits=2", "d = { low = 0.0001, high = 1, log = true, digits = 2 }"),
         ("a b=0:.5", '"a b" = { low = 0, high = 0.5 }'),
     ],
 )
@@ -211,14 +190,42 @@ def test_new_with_bad_flags(here: Path, alebo: Any, words: list[str]) -> None:
 def test_new_by_questions(here: Path, monkeypatch: pytest.MonkeyPatch, alebo: Any) -> None:
     import typer
 
-    answers = iter([f"{sys.executable} sim.py {{params}}", "x[30]=0:1 k=1:4:int", "gain", 25])
+    program = f"{sys.executable} sim.py {{params}}"
+    given = [
+        './sim "{params}',
+        program,
+        "x[30]=0:1 k=4:1:int",
+        "x[30]=0:1 k=1:4:int",
+        "",
+        "gain",
+        "many",
+        "25",
+        "-3",
+        "60",
+    ]
+    answers = iter(given)
     monkeypatch.setattr(sys.stdin, "isatty", lambda: True)
     monkeypatch.setattr(typer, "prompt", lambda *a, **k: next(answers))
     monkeypatch.setattr(typer, "confirm", lambda *a, **k: False)
-    assert alebo("new").code == 0
+    said = alebo("new")
+    assert said.code == 0, said.err
     study = load("study.toml")
-    assert (study.space.dimension, study.budget) == (31, 25)
+    assert (study.space.dimension, study.budget, study.timeout) == (31, 25, 60)
     assert "maximize" in (here / "study.toml").read_text()
+    for wrong in ("quotation", "low < high", "name of what is measured", "'many'", "'-3'"):
+        assert wrong in said.err, wrong  # each when it was given; the other answers stay
+    assert next(answers, None) is None
+
+
+def test_new_by_questions_and_by_hand(here: Path, monkeypatch: pytest.MonkeyPatch, alebo: Any) -> None:
+    import typer
+
+    answers = iter(["by hand", "x[30]=0:1", "yield", "40"])
+    monkeypatch.setattr(sys.stdin, "isatty", lambda: True)
+    monkeypatch.setattr(typer, "prompt", lambda *a, **k: next(answers))
+    monkeypatch.setattr(typer, "confirm", lambda *a, **k: True)
+    assert "alebo ask study.toml" in alebo("new").out
+    assert load("study.toml").evaluator is None
 
 
 # -- run, and the study by hand ----------------------------------------------------------------------------------------
@@ -265,8 +272,8 @@ def test_by_hand_over_a_week(here: Path, alebo: Any) -> None:
         writer.writerows([rows[0] | {"loss_sem": "0.01"}, rows[1], rows[2]])
     told = alebo("tell", "study.toml", "--csv", "points.csv")
     assert "1 complete, 1 pending, 1 failed" in told.out, told.err
-    again = alebo("tell", "study.toml", "--csv", "points.csv")  # the same file a second time
-    assert "already failed" in again.err
+    again = alebo("tell", "study.toml", "--csv", "points.csv")  # the same file a second time does no harm
+    assert "2 rows were recorded before" in again.out
     one = alebo("tell", "study.toml", "2", "loss=0.3+-0.02", "latency=9", "--json").json
     assert one["told"][0]["outcomes"]["loss"] == [0.3, 0.02]
     assert alebo("best", "--json").json["number"] == 2

@@ -15,6 +15,7 @@ from .._urls import redact
 if TYPE_CHECKING:
     from rich.console import Console
 
+SHOWN = 30  # parameters that a terminal shows of a point
 Json: TypeAlias = Annotated[bool, typer.Option("--json", help="Print one JSON document for scripts instead of words.")]
 
 
@@ -58,12 +59,23 @@ def print_json(data: Any) -> None:
 
 
 def table(headers: Sequence[str], rows: Sequence[Sequence[Any]], *, right: Sequence[int] = ()) -> Any:
-    """A small table without lines, for the terminal."""
+    """A small table without lines, for the terminal. Cells are text: a name like `w[layer]` is shown as it is."""
     from rich.table import Table
+    from rich.text import Text
 
     t = Table(box=None, pad_edge=False, header_style="bold")
     for i, h in enumerate(headers):
-        t.add_column(h, justify="right" if i in right else "left", overflow="fold")
+        t.add_column(Text(printable(h)), justify="right" if i in right else "left", overflow="fold")
     for row in rows:
-        t.add_row(*(str(v) for v in row))
+        t.add_row(*(Text(printable(str(v))) for v in row))
     return t
+
+
+def cell(value: Any) -> str:
+    """A value for people."""
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
+
+
+def measured(value: Any) -> str:
+    """An outcome for people: 0.31 ± 0.02."""
+    return f"{value.mean:.6g}" + (f" ± {value.sem:.2g}" if value.sem is not None else "")

@@ -25,7 +25,7 @@ app = typer.Typer(
 
 
 def main(argv: list[str] | None = None) -> None:
-    """The entry point: errors become one sentence on stderr (or a JSON document) and an exit code."""
+    """The entry point: errors become one message on stderr (or a JSON document) and an exit code."""
     args = sys.argv[1:] if argv is None else argv
     try:
         app(args=args, prog_name="alebo")
@@ -40,7 +40,7 @@ def main(argv: list[str] | None = None) -> None:
 
 @contextmanager
 def _stoppable(words: str) -> Iterator[None]:
-    """Ctrl-C ends a command with a sentence (the runner's own where it has one), not with a traceback."""
+    """Ctrl-C ends a command with a message (the runner's own where it has one), not with a traceback."""
     try:
         yield
     except KeyboardInterrupt as stop:
@@ -78,7 +78,7 @@ def demo(
     """Watch it work: an optimization with live progress, a picture, and what to try next."""
     from .demo import demo as run
 
-    with _stoppable("Stopped. A demo keeps nothing: it starts anew."):
+    with _stoppable("Stopped. A demo keeps nothing; the next one starts from the beginning."):
         run(problem, budget=budget, seed=seed, folder=folder, as_json=json_)
 
 
@@ -86,7 +86,10 @@ def demo(
 def new(
     path: Annotated[Path, typer.Argument(help="The file to write.")] = Path("study.toml"),
     param: Annotated[
-        list[str], typer.Option(help="gain=0:1, lr=1e-5:1:log, layers=1:12:int, act=relu,tanh, x[100]=0:1; repeatable.")
+        list[str],
+        typer.Option(
+            help="gain=0:1, lr=1e-5:1:log, heat=20:80:step=5, layers=1:12:int, act=relu,tanh, x[100]=0:1; repeatable."
+        ),
     ] = [],  # noqa: B006
     minimize: Annotated[list[str], typer.Option(help="Outcome to make small; repeatable.")] = [],  # noqa: B006
     maximize: Annotated[list[str], typer.Option(help="Outcome to make large; repeatable.")] = [],  # noqa: B006
@@ -99,6 +102,9 @@ def new(
     budget: Annotated[int | None, typer.Option(help="Evaluations in all.")] = None,
     method: Annotated[str | None, typer.Option(help="Another method than the default.")] = None,
     seed: Annotated[int, typer.Option(help="Another seed, another run.")] = 0,
+    by_hand: Annotated[
+        bool, typer.Option("--by-hand", help="No program: measured by hand, with ask and tell.")
+    ] = False,
     force: Annotated[bool, typer.Option("--force", help="Overwrite the file.")] = False,
     json_: Json = False,
 ) -> None:
@@ -117,6 +123,7 @@ def new(
         budget=budget,
         method=method,
         seed=seed,
+        by_hand=by_hand,
         force=force,
         as_json=json_,
     )
@@ -156,6 +163,9 @@ def run(
         int | None, typer.Option(help="Evaluations in all: more than before, to go on after the end.")
     ] = None,
     workers: Annotated[int | None, typer.Option(help="Evaluations at a time.")] = None,
+    max_failed: Annotated[
+        float | None, typer.Option(help="Share of evaluations that may fail; 0.5 unless study.toml says otherwise.")
+    ] = None,
     log: Annotated[bool, typer.Option("--log", help="Print events where there is no terminal, too.")] = False,
     json_: Json = False,
 ) -> None:
@@ -163,38 +173,106 @@ def run(
     from .run import run as go
 
     with _stoppable("Stopped. The same command goes on from here."):
-        go(study, budget=budget, workers=workers, log=log, as_json=json_)
+        go(study, budget=budget, workers=workers, max_failed=max_failed, log=log, as_json=json_)
 
 
 @app.command()
 def ask(
     study: _Study = "study.toml",
     count: Annotated[int, typer.Option("--count", "-n", help="How many points.")] = 1,
-    pending: Annotated[bool, typer.Option("--pending", help="Show again what was asked and not yet told.")] = False,
+    pending: Annotated[bool, typer.Option("--pending", help="Show again what was asked and not yet measured.")] = False,
     form: Annotated[str, typer.Option("--format", help="table or csv.")] = "table",
-    output: Annotated[Path | None, typer.Option(help="Write a CSV file to fill in.")] = None,
+    output: Annotated[
+        Path | None, typer.Option(help="Write a sheet (CSV) to fill in, or add to the one there.")
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite the sheet.")] = False,
+    semicolon: Annotated[
+        bool,
+        typer.Option("--semicolon", help="Separate columns by ; and write decimal commas, for such a spreadsheet."),
+    ] = False,
     json_: Json = False,
 ) -> None:
     """The next points to measure by hand."""
-    from .study import ask as go
+    from .by_hand import ask as go
 
-    go(study, count=count, pending=pending, form=form, output=output, as_json=json_)
+    go(
+        study,
+        count=count,
+        pending=pending,
+        form=form,
+        output=output,
+        force=force,
+        semicolon=semicolon,
+        as_json=json_,
+    )
 
 
 @app.command()
 def tell(
     study: Annotated[str, typer.Argument(help="study.toml, or a journal file, or a database address.")],
     number: Annotated[int | None, typer.Argument(help="The trial's number.")] = None,
-    outcomes: Annotated[list[str] | None, typer.Argument(help="loss=0.31 latency=8.2+-0.1")] = None,
+    outcomes: Annotated[
+        list[str] | None, typer.Argument(help="loss=0.31 latency=8.2+-0.1; gain=0.41 for a setting really run.")
+    ] = None,
     failed: Annotated[bool, typer.Option("--failed", help="The evaluation broke.")] = False,
-    reason: Annotated[str | None, typer.Option(help="Why it broke.")] = None,
-    csv: Annotated[Path | None, typer.Option(help="A filled-in file of alebo ask --output.")] = None,
+    reason: Annotated[str | None, typer.Option(help="Why it broke, or why it is corrected.")] = None,
+    csv: Annotated[
+        Path | None, typer.Option(help="A filled-in sheet of alebo ask --output, or old data without trial numbers.")
+    ] = None,
+    replace: Annotated[bool, typer.Option("--replace", help="Correct what was recorded; both are kept.")] = False,
     json_: Json = False,
 ) -> None:
     """Record what was measured."""
-    from .study import tell as go
+    from .by_hand import tell as go
 
-    go(study, number=number, values=outcomes or [], failed=failed, reason=reason, file=csv, as_json=json_)
+    go(
+        study,
+        number=number,
+        values=outcomes or [],
+        failed=failed,
+        reason=reason,
+        file=csv,
+        replace=replace,
+        as_json=json_,
+    )
+
+
+@app.command()
+def forget(
+    study: Annotated[str, typer.Argument(help="study.toml, or a journal file, or a database address.")],
+    number: Annotated[int, typer.Argument(help="The trial's number.")],
+    reason: Annotated[str | None, typer.Option(help="Why.")] = None,
+    json_: Json = False,
+) -> None:
+    """Withdraw what was recorded for a trial; the record is kept."""
+    from .by_hand import forget as go
+
+    go(study, number=number, reason=reason, as_json=json_)
+
+
+@app.command()
+def enqueue(
+    study: Annotated[str, typer.Argument(help="study.toml, or a journal file, or a database address.")],
+    values: Annotated[list[str] | None, typer.Argument(help="gain=0.5 rate=0.01: every parameter.")] = None,
+    csv: Annotated[Path | None, typer.Option(help="A CSV file with a column for every parameter.")] = None,
+    json_: Json = False,
+) -> None:
+    """Queue a point, such as your present settings, to be the next one asked."""
+    from .by_hand import enqueue as go
+
+    go(study, values=values or [], file=csv, as_json=json_)
+
+
+@app.command()
+def export(
+    study: _Study = "study.toml",
+    form: Annotated[str, typer.Option("--format", help="csv, json or parquet.")] = "csv",
+    output: Annotated[Path | None, typer.Option(help="The file; standard output unless given.")] = None,
+) -> None:
+    """Every trial with its settings, outcomes and state."""
+    from .study import export as go
+
+    go(study, form=form, output=output)
 
 
 @app.command()
@@ -222,7 +300,7 @@ def status(study: _Study = "study.toml", json_: Json = False) -> None:
 def report(
     study: _Study = "study.toml",
     output: Annotated[
-        Path | None, typer.Option(help="The HTML file; STUDY-report.html beside the study unless told.")
+        Path | None, typer.Option(help="The HTML file; STUDY-report.html beside the study unless given.")
     ] = None,
     json_: Json = False,
 ) -> None:

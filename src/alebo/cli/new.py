@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import math
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from .._errors import AleboError, InputError, StudyError
 from ._out import err, out, print_json, say
 
+T = TypeVar("T")
 _RANGE = re.compile(r"\s*([^=\[\]]+?)\s*(?:\[(\d+)\])?\s*=\s*(.+?)\s*")
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
 
@@ -28,6 +31,7 @@ def new(
     budget: int | None,
     method: str | None,
     seed: int,
+    by_hand: bool,
     force: bool,
     as_json: bool,
 ) -> None:
@@ -36,16 +40,26 @@ def new(
         path = path.with_name(path.name + ".toml") if path.name else path
     if path.exists() and not force:
         raise StudyError(f"A new study must not overwrite another; {path} exists. Choose another name, or add --force.")
-    param, minimize, command = list(param), list(minimize), command
+    timeout: float | None = None
     if not (param or minimize or maximize or command or python):
         if not sys.stdin.isatty():
             raise InputError(
                 "A new study needs its parameters and its program; got neither flags nor a terminal to ask at. Write: "
                 "alebo new --param 'x[100]=0:1' --minimize loss --command './simulate {params}'"
             )
-        param, minimize, maximize, command, python, budget = _questions(budget)
-    if command and python:
-        raise InputError("An evaluator is a command or a Python function; got both. Leave one out.")
+        answers = _questions(budget, by_hand)
+        param, minimize, maximize, command, python = (
+            answers.param,
+            answers.small,
+            answers.large,
+            answers.command,
+            answers.python,
+        )
+        budget, timeout, by_hand = answers.budget, answers.timeout, answers.by_hand
+    if bool(command) + bool(python) + by_hand > 1:
+        raise InputError(
+            "An evaluator is a command, a Python function, or --by-hand; got more than one. Leave the others out."
+        )
     text = template(
         name=path.stem,
         parameters=[parameter_line(p) for p in param] or ["x = { count = 100, low = 0.0, high = 1.0 }   # x0 ... x99"],
@@ -58,6 +72,8 @@ def new(
         budget=100 if budget is None else budget,
         method=method,
         seed=seed,
+        timeout=timeout,
+        by_hand=by_hand,
     )
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text, encoding="utf-8")
@@ -66,7 +82,7 @@ def new(
     problem: str | None = None
     D = None
     try:
-        D = load(path).space.dimension
+        D = load(path, program=True).space.dimension
     except AleboError as error:
         problem = str(error)
     if as_json:
@@ -75,6 +91,12 @@ def new(
     say(out(), f"Wrote {path}." + (f" {D} parameters to search." if D else ""))
     if problem:
         say(err(), f"Before it can run: {problem}", "yellow")
+    if by_hand:
+        say(
+            out(),
+            f"Old data first: alebo tell {path} --csv old.csv. Then: alebo ask {path} --count 4 --output sheet.csv",
+        )
+        return
     say(out(), f"Look it over, then: alebo run {path}")
 
 
@@ -84,7 +106,7 @@ def parameter_line(text: str) -> str:
     if not found:
         raise InputError(
             f"A parameter reads name=low:high; got {text!r}. "
-            "Also name=low:high:log, name=low:high:int, name=a,b,c, and name[100]=low:high for a hundred of them."
+            "Also name=low:high:log, name=low:high:int, name=low:high:step=5, name=a,b,c, and name[100]=low:high for a hundred of them."
         )
     name, count, spec = found.groups()
     key = name if _BARE.fullmatch(name) else '"' + name.replace('"', '\\"') + '"'
@@ -92,11 +114,12 @@ def parameter_line(text: str) -> str:
     parts = spec.split(":")
     if len(parts) >= 2 and all(_is_number(p) for p in parts[:2]):
         low, high, *words = parts
-        unknown = [w for w in words if w not in ("log", "int")]
+        unknown = [w for w in words if w not in ("log", "int") and not re.fullmatch(r"(step|digits)=[0-9.eE+-]+", w)]
         if unknown:
-            raise InputError(f"After low:high come log or int; {text!r} has {unknown[0]!r}.")
+            raise InputError(f"After low:high come log, int, step=5 or digits=2; {text!r} has {unknown[0]!r}.")
         kind = 'type = "int", ' if "int" in words else ""
         scale = ", log = true" if "log" in words else ""
+        scale += "".join(f", {w.split('=')[0]} = {_toml(w.split('=')[1])}" for w in words if "=" in w)
         return f"{key} = {{ {repeat}{kind}low = {_toml(low)}, high = {_toml(high)}{scale} }}"
     choices = [c.strip() for c in spec.split(",")]
     values = ", ".join(_toml(c) if _is_number(c) else '"' + c + '"' for c in choices)
@@ -126,6 +149,8 @@ def template(
     budget: int,
     method: str | None,
     seed: int,
+    timeout: float | None = None,
+    by_hand: bool = False,
 ) -> str:
     """The commented file."""
     goals = []
@@ -147,17 +172,22 @@ def template(
         evaluator = f"command = {_quoted(command)}"
     else:
         evaluator = 'command = "./simulate {params}"'
-    return f"""# A study for alebo. Run it with: alebo run {name}.toml      (again after an interruption: it goes on)
+    use = f"alebo ask {name}.toml, then alebo tell {name}.toml" if by_hand else f"alebo run {name}.toml"
+    limit = "# timeout = 3600       # seconds" if timeout is None else f"timeout = {timeout:g}          # seconds"
+    section = "" if by_hand else _EVALUATOR.format(evaluator=evaluator, limit=limit)
+    return f"""# A study for alebo. Use it with: {use}      (again after an interruption: it goes on)
 
 [study]
 budget = {budget}            # evaluations in all
 seed = {seed}
 storage = {_quoted(name + ".journal")}   # every step is written here; or postgresql://... for many machines
 # workers = 4          # evaluations at a time
+# max_failed = 0.5     # a run ends when more than this share of its evaluations failed
 
 [parameters]
 # gain = [0.0, 1.0]                                       a number
 # rate = {{ low = 1e-5, high = 1.0, log = true }}           a number on a logarithmic scale
+# heat = {{ low = 20, high = 80, step = 5 }}                only what can be set; or digits = 2 (significant ones)
 # layers = {{ type = "int", low = 1, high = 12 }}           a whole number
 # kind = ["relu", "tanh"]                                 a choice
 # x = {{ count = 100, low = 0.0, high = 1.0 }}              x0 ... x99
@@ -165,35 +195,121 @@ storage = {_quoted(name + ".journal")}   # every step is written here; or postgr
 
 [goals]
 {chr(10).join(goals)}
+{section}
+[method]
+name = {_quoted(method or "alebo")}         # the others, and settings that may follow here: alebo methods
 
+# [[baseline]]         # your present settings, to be evaluated first; a value for every parameter
+# gain = 0.5
+"""
+
+
+_EVALUATOR = """
 [evaluator]
 # {{params}} is the path of a JSON file with all parameters; {{gain}} would be the value of one of them.
 # The outcome is read from the last line printed (0.31, or {{"loss": 0.31, "latency": 8.2}}), or from a JSON file
 # that the command writes where {{outcomes}} says. An exit code other than 0 counts as a failed evaluation.
 {evaluator}
-# timeout = 3600       # seconds
+{limit}
 # memory = "4 GB"
-
-[method]
-name = {_quoted(method or "alebo")}         # the others, and settings that may follow here: alebo methods
 """
 
 
-def _questions(budget: int | None) -> tuple[list[str], list[str], list[str], str | None, str | None, int]:
+@dataclass
+class _Answers:
+    """What the dialogue found out."""
+
+    by_hand: bool = False
+    command: str | None = None
+    python: str | None = None
+    param: Sequence[str] = ()
+    small: Sequence[str] = ()
+    large: Sequence[str] = ()
+    budget: int = 100
+    timeout: float | None = None
+
+
+def _questions(budget: int | None, by_hand: bool) -> _Answers:
+    """Ask; each answer is checked when it is given, and asked for again alone."""
     import typer
 
-    words = err()
-    say(words, "A few questions; everything can be changed in the file later.")
-    program = typer.prompt(
-        "What runs one evaluation? (a command with {params}, or module:function)", "./simulate {params}"
-    )
-    python = program if re.fullmatch(r"[\w.]+:[\w.]+", program) else None
-    listed = typer.prompt("Parameters? (x[100]=0:1 gain=0:1 lr=1e-5:1:log layers=1:12:int act=relu,tanh)", "x[100]=0:1")
-    outcome = typer.prompt("What does it measure?", "loss")
-    small = typer.confirm(f"Should {outcome} be made small?", True)
-    evaluations = budget if budget is not None else typer.prompt("How many evaluations can you afford?", 100, type=int)
-    goals = ([outcome], []) if small else ([], [outcome])
-    return listed.split(), *goals, None if python else program, python, int(evaluations)
+    answers = _Answers(by_hand=by_hand)
+    say(err(), "A few questions; everything can be changed in the file later.")
+    if not by_hand:
+        program = _asked(
+            "What runs one evaluation? (a command with {params}, module:function, or: by hand)",
+            "./simulate {params}",
+            _program,
+        )
+        answers.by_hand = program == "by hand"
+        if re.fullmatch(r"[\w.]+:[\w.]+", program):
+            answers.python = program
+        elif not answers.by_hand:
+            answers.command = program
+    listed = "Parameters? (x[100]=0:1 gain=0:1 lr=1e-5:1:log heat=20:80:step=5 layers=1:12:int act=relu,tanh)"
+    answers.param = _asked(listed, "x[100]=0:1", _parameters)
+    outcome = _asked("What is measured?", "loss", _outcome)
+    if typer.confirm(f"Should {outcome} be made small?", True):
+        answers.small = [outcome]
+    else:
+        answers.large = [outcome]
+    answers.budget = budget if budget is not None else _asked("How many evaluations can you afford?", "100", _count)
+    if not answers.by_hand:
+        answers.timeout = _asked("How many seconds may one evaluation take? (0: no limit)", "0", _seconds)
+    return answers
+
+
+def _asked(question: str, default: str, check: Callable[[str], T]) -> T:
+    import typer
+
+    while True:
+        try:
+            return check(str(typer.prompt(question, default)).strip())
+        except InputError as error:
+            say(err(), str(error), "yellow")
+
+
+def _program(text: str) -> str:
+    import shlex
+
+    try:
+        words = shlex.split(text)
+    except ValueError as error:
+        raise InputError(f"A command has its quotation marks in pairs; {text!r}: {error}. Write it again.") from None
+    if not words:
+        raise InputError("A program is a command, such as ./simulate {params}, or: by hand. Write one of them.")
+    return text
+
+
+def _parameters(text: str) -> list[str]:
+    import tomllib
+
+    from ..studyfile import parameters_of
+
+    words = text.split()
+    if not words:
+        raise InputError("A study needs one parameter or more; got none. Write gain=0:1, say.")
+    for word in words:
+        parameters_of(tomllib.loads(parameter_line(word)))
+    return words
+
+
+def _outcome(text: str) -> str:
+    if not text:
+        raise InputError("The name of what is measured is a text, such as loss; got none.")
+    return text
+
+
+def _count(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise InputError(f"It is a whole number of 1 or more; got {text!r}.")
+    return int(text)
+
+
+def _seconds(text: str) -> float | None:
+    if not _is_number(text) or not 0 <= float(text) < math.inf:
+        raise InputError(f"It is a number of seconds, or 0; got {text!r}.")
+    return float(text) or None
 
 
 def _quoted(text: str) -> str:

@@ -44,16 +44,27 @@ def _storage_messages(console: Console) -> Iterator[None]:
         logger.propagate = propagate
 
 
-def run(where: str, *, budget: int | None, workers: int | None, log: bool, as_json: bool) -> None:
+def run(
+    where: str, *, budget: int | None, workers: int | None, max_failed: float | None, log: bool, as_json: bool
+) -> None:
     """Run until the budget is used."""
     words = err()
     with _storage_messages(words):
-        _run(where, words, budget=budget, workers=workers, log=log, as_json=as_json)
+        _run(where, words, budget=budget, workers=workers, max_failed=max_failed, log=log, as_json=as_json)
 
 
-def _run(where: str, words: Console, *, budget: int | None, workers: int | None, log: bool, as_json: bool) -> None:
+def _run(
+    where: str,
+    words: Console,
+    *,
+    budget: int | None,
+    workers: int | None,
+    max_failed: float | None,
+    log: bool,
+    as_json: bool,
+) -> None:
     remove_stale_folders()
-    study, file = open_study(where, create=True)
+    study, file = open_study(where, create=True, program=True)
     if file is None or file.evaluator is None:
         raise InputError(
             f"A run needs an [evaluator] with a command or a Python function; {redact(where)} has none. Add one, or "
@@ -79,6 +90,7 @@ def _run(where: str, words: Console, *, budget: int | None, workers: int | None,
             file.evaluator,
             workers=workers or file.workers,
             budget=budget,
+            max_failed=file.max_failed if max_failed is None else max_failed,
             # a command's limits are held by its evaluator, which can also end what the command started
             timeout=None if command else file.timeout,
             memory=None if command else file.memory,

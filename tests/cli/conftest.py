@@ -1,0 +1,49 @@
+"""The `alebo` command as a function, in a folder of its own."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from alebo.cli import main
+
+SIM = """\
+import json, sys
+p = json.load(open(sys.argv[1]))
+print("solving")
+print(sum((v - 0.3) ** 2 for v in list(p.values())[:2]))
+"""
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "sim.py").write_text(SIM)
+    return tmp_path
+
+
+class Said:
+    def __init__(self, code: int, out: str, err: str) -> None:
+        self.code, self.out, self.err = code, out, err
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.out)
+
+
+@pytest.fixture
+def alebo(capsys: pytest.CaptureFixture[str]) -> Any:
+    def run(*words: str) -> Said:
+        capsys.readouterr()
+        code: Any = 0
+        try:
+            main([str(w) for w in words])
+        except SystemExit as stop:
+            code = stop.code
+        said = capsys.readouterr()
+        return Said(int(code or 0), said.out, said.err)
+
+    return run

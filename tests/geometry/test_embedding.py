@@ -208,3 +208,27 @@ def test_same_seed_same_embedding_other_seed_another() -> None:
         np.testing.assert_array_equal(make(30, 4, 5).A, make(30, 4, 5).A)
         assert not np.array_equal(make(30, 4, 5).A, make(30, 4, 6).A)
     np.testing.assert_array_equal(hypersphere(30, 4, 5).grow(2, 3).A, hypersphere(30, 4, 5).grow(2, 3).A)
+
+
+def test_orthonormal_coordinates_span_the_same_subspace_where_columns_are_empty() -> None:
+    embedding = hesbo(6, 4, 0)
+    assert np.linalg.matrix_rank(embedding.A) == 3  # no parameter has the fourth coordinate
+    made = embedding.orthonormal()
+    assert made.dim == 3
+    assert np.allclose(embedding.residual(made.up(np.eye(3))), 0.0)
+    assert np.allclose(made.residual(embedding.up(np.eye(4))), 0.0)
+
+
+def test_given_directions_extend_an_embedding() -> None:
+    embedding = hypersphere(10, 2, 0).orthonormal()
+    N = np.zeros((10, 3))
+    N[3, 0] = N[4, 1] = 1.0
+    N[:, 2] = 2.0 * N[:, 0] - N[:, 1]  # nothing new
+    made = embedding.extended(N)
+    assert made.dim == 4
+    assert np.allclose(made.residual(N.T), 0.0)
+    y = np.array([0.2, -0.1])
+    assert np.allclose(made.up([*y, 0.0, 0.0]), embedding.up(y))
+    assert np.allclose(made.A.T @ made.A, np.diag(np.diag(made.A.T @ made.A)))
+    with pytest.raises(InputError, match="D x k"):
+        embedding.extended(np.zeros((9, 1)))

@@ -74,12 +74,23 @@ class Embedding:
     def orthonormal(self) -> Embedding:
         """The same subspace in coordinates that suit a model: orthogonal axes, scaled so that a unit ball fits inside.
 
-        The family of Mahalanobis kernels is the same in any coordinates; the numbers are better behaved in these.
+        The family of Mahalanobis kernels is the same in any coordinates; the numbers are better behaved in these. Columns
+        of A that are empty or depend on others (HeSBO's can be) are left out, so `dim` is then the rank of A.
         """
-        Q, _ = np.linalg.qr(self.A)
-        Q *= np.where(Q[np.argmax(np.abs(Q), axis=0), np.arange(self.dim)] < 0, -1.0, 1.0)
+        Q, _ = np.linalg.qr(self._independent())
+        Q *= np.where(Q[np.argmax(np.abs(Q), axis=0), np.arange(Q.shape[1])] < 0, -1.0, 1.0)
         scale = 1.0 / np.linalg.norm(Q, axis=1).max()
         return Embedding(Q * scale, self.x0)
+
+    def _independent(self) -> Array:
+        """Columns of A that span the subspace: all of them where they are independent.  -> D x rank"""
+        rank = int(np.linalg.matrix_rank(self.A))
+        if rank == self.dim:
+            return self.A
+        from scipy.linalg import qr
+
+        _, order = qr(self.A, mode="r", pivoting=True)
+        return self.A[:, np.sort(order[:rank])]
 
     def through(self, x0: ArrayLike) -> Embedding:
         """The same directions, through another point of the cube."""

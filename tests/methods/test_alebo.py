@@ -615,6 +615,50 @@ class TestFidelity:
         assert np.allclose(embedding.A[at], np.eye(embedding.dim)[0])
         assert np.allclose(np.delete(embedding.A, at, axis=0)[:, 0], 0.0)
 
+    def goes_on(self, goals, outcomes, *, n=14, q=1, space=None, seed=0):
+        opt = Optimizer(
+            space or self.space, goals, method=ALEBO(dim=4, initial=6, metric=Sampled(samples=4)), seed=seed
+        )
+        while len(opt.history) < n:
+            for t in opt.ask(q):
+                opt.tell(t.number, outcomes(t.params))
+        return opt
+
+    def test_it_keeps_constraints(self):
+        def share(goals):
+            runs = [self.goes_on(goals, lambda p: measured(p, goals), n=16, seed=seed) for seed in range(3)]
+            return np.mean([limit(t.params) <= 0.0 for opt in runs for t in opt.history[6:]])
+
+        def limit(params):
+            return -0.1 - params["x2"] - params["x5"]
+
+        def measured(params, goals):
+            return {"v": params["x2"]} | ({"c": limit(params)} if len(goals) > 1 else {})
+
+        assert share([Minimize("v"), AtMost("c", 0.0)]) > share([Minimize("v")]) + 0.3
+
+    def test_it_keeps_several_objectives(self):
+        goals = [Minimize("a"), Minimize("b")]
+        opt = self.goes_on(goals, lambda p: {"a": (p["x2"] - 0.5) ** 2, "b": (p["x2"] + 0.5) ** 2}, n=12)
+        assert len(opt.front()) >= 1
+
+    def test_it_keeps_pending_points_and_a_batch_has_its_share_of_careful_looks(self):
+        opt = self.goes_on([Minimize("v")], self.evaluate, n=25, q=5)
+        X = np.stack([t.x for t in opt.history])
+        assert len(np.unique(X.round(6), axis=0)) == 25
+        careful = [t.params["epochs"] == pytest.approx(100.0) for t in opt.history[10:]]
+        assert sum(careful) >= 3
+
+    def test_whole_numbers_have_careful_looks_too(self):
+        space = Space([Float(f"x{i}", -1, 1) for i in range(8)] + [Int("n", 0, 5), alebo.Fidelity("level", 0.1, 1.0)])
+        opt = self.goes_on([Minimize("v")], lambda p: p["x2"] ** 2 + p["n"] + 1 - p["level"], n=20, space=space)
+        assert [opt.history[i].params["level"] for i in (9, 14, 19)] == pytest.approx([1.0] * 3)
+
+    @pytest.mark.parametrize("name", sorted(set(alebo.methods.METHODS) - {"alebo"}))
+    def test_other_methods_refuse_it_before_the_first_evaluation(self, name):
+        with pytest.raises(alebo.InputError, match=r"a Fidelity parameter; got 'epochs'.*make it Fixed"):
+            Optimizer(self.space, Minimize("v"), method=alebo.methods.METHODS[name]())
+
     def test_one_at_most(self):
         with pytest.raises(alebo.InputError, match="One Fidelity"):
             Space([Float("x", 0, 1), alebo.Fidelity("a", 1, 2), alebo.Fidelity("b", 1, 2)])

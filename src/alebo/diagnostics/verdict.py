@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from .diagnosis import Diagnosis
 
-SETTLED = 15  # completed trials after a growth, before which the fit in the new directions is not judged
+AFTER_GROWTH = 15  # completed trials after a growth, before which the fit in the new directions is not judged
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ def _early(d: Diagnosis) -> Sequence[Verdict]:
             return [Verdict("no_model", "note", words)]
         words = f"With {d.n} evaluations there is no model to judge yet."
         return [Verdict("early", "note", words)]
-    if d.since_growth is not None and d.since_growth < SETTLED:
+    if d.since_growth is not None and d.since_growth < AFTER_GROWTH:
         words = (
             f"The embedding grew to {d.dim} dimensions {d.since_growth} evaluations ago: the model has yet to learn the new "
             "directions, and its fit is not judged."
@@ -94,7 +94,7 @@ def _unknowns(dim: int) -> int:
 
 def _enough(d: Diagnosis) -> bool:
     """Whether there are data enough to judge a model: as many as unknowns, or eight for each dimension, and no new ones."""
-    if d.since_growth is not None and d.since_growth < SETTLED:
+    if d.since_growth is not None and d.since_growth < AFTER_GROWTH:
         return False
     return d.n >= (25 if d.dim is None else max(25, min(_unknowns(d.dim), 8 * d.dim)))
 

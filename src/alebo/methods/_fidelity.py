@@ -17,7 +17,7 @@ EVERY, LAST = 5, 0.9  # every fifth evaluation, and all after this share of the 
 
 def at_target_next(view: View) -> bool:
     """Whether the next evaluation is made at the target fidelity: every fifth, and the last tenth of the budget."""
-    asked, budget = view.history.asked, view.history.budget
+    asked, budget = view.history.asked + len(view.extra), view.history.budget  # extra: earlier points of this batch
     return asked % EVERY == EVERY - 1 or (budget is not None and asked >= LAST * budget - 1)
 
 

@@ -34,10 +34,11 @@ def maximise(acquisition: Acquisition, model: Surrogate, seen: EmbeddedView, see
     best = seen.Y[order]
     effort = SHORT if short else {}
     points, values = candidates(acquisition, seen.domain, seed, around=best, **effort)
+    if not seen.space.continuous:
+        points = np.vstack([points, scatter(seen.domain, seed, best, SCATTERED)])
     if seen.space.fidelity is not None and at_target_next(seen):
         points[:, 0] = 1.0
     if seen.space.continuous:
         return Proposal(seen.embedding.up(points[0]), points[0], float(values[0]))
-    points = np.vstack([points, scatter(seen.domain, seed, best, SCATTERED)])
     x, value = rounded(seen, acquisition, points, seen.X[order], seed)
     return Proposal(x, seen.embedding.down(x), value)

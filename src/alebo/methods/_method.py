@@ -43,6 +43,7 @@ class Supports:
     categories: bool = True
     linear: bool = False  # LinearConstraint on the parameters
     cost: bool = False
+    fidelity: bool = False  # a Fidelity among the parameters
 
 
 ABILITIES = {  # the fields of Supports in words
@@ -53,6 +54,7 @@ ABILITIES = {  # the fields of Supports in words
     "categories": "categories",
     "linear": "linear constraints on the parameters",
     "cost": "an evaluation cost",
+    "fidelity": "a Fidelity parameter",
 }
 
 
@@ -99,6 +101,7 @@ class Method(Settings, ABC):
             "categories": [p.name for p in space.parameters if isinstance(p, Categorical)],
             "linear": [name for c in space.constraints for name in c.coefficients],
             "cost": [] if goals.cost is None else [goals.cost.outcome],
+            "fidelity": [] if space.fidelity is None else [space.fidelity[1].name],
         }
         for ability, names in asked.items():
             if names and not getattr(self.supports, ability):
@@ -121,7 +124,8 @@ class Method(Settings, ABC):
         from . import METHODS
 
         others = sorted(name for name, m in METHODS.items() if getattr(m.supports, ability))
+        fixed = " Or evaluate at the target only: make it Fixed." if ability == "fidelity" else ""
         raise InputError(
             f"{self.title} is not defined for {ABILITIES[ability]}; got {came}. Methods that are: {', '.join(others)}."
-            f"{self.way_out(ability)}"
+            f"{fixed}{self.way_out(ability)}"
         )

@@ -140,7 +140,7 @@ class EmbeddedView(View):
     def _embedded(self) -> tuple[tuple[Trial, ...], Array]:
         trials, Y = [], []
         for t in self.history.complete:
-            proposed = t.y if self.own(t) else None
+            proposed = t.y if self.own(t) and t.y is not None and len(t.y) <= self.embedding.dim else None
             if proposed is not None and self.space.continuous:
                 y = np.concatenate([proposed, np.zeros(self.embedding.dim - len(proposed))])
             else:

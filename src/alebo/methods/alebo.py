@@ -37,7 +37,7 @@ from ._repeat import estimates, to_repeat
 from ._surrogate import Surrogate, fit_surrogate
 from ._view import EmbeddedView, View
 
-SETTLED = 0.1  # of the model's standard deviation counts in the last share of the budget
+LATE_DOUBT = 0.1  # of the model's standard deviation counts in the last share of the budget
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,9 @@ class ALEBO(Method):
     )
     infer_noise: bool = setting(True, "whether noise is learned where no standard errors are reported")
     settle: float = setting(
-        0.2, "the last share of the budget: no more growth, and proposals where the model's mean is best"
+        0.2,
+        "the last share of the budget: no more growth; where one noiseless objective is all there is (no constraints, cost, "
+        "fidelity or pending points), also proposals where the model's mean is best",
     )
     acquisition: Callable[[Surrogate, Tensor | None], Acquisition] | None = setting(
         None, "your own: see docs/own_acquisition.md"
@@ -67,9 +69,7 @@ class ALEBO(Method):
     citation: ClassVar[str] = (
         "Letham, Calandra, Rai, Bakshy 2020, Re-Examining Linear Embeddings for High-Dimensional BO"
     )
-    supports: ClassVar[Supports] = Supports(
-        constraints=True, objectives=True, batches=True, integers=True, categories=True, linear=True, cost=True
-    )
+    supports: ClassVar[Supports] = Supports(constraints=True, objectives=True, linear=True, cost=True, fidelity=True)
 
     def __post_init__(self) -> None:
         self._counts(dim=1, initial=1)
@@ -195,6 +195,6 @@ class ALEBO(Method):
         if self.acquisition is not None:
             return maximise(self.acquisition(model, waiting), model, seen, seed, short=later > 0)
         model = model.share(later) if later else model
-        doubt = SETTLED if seen.ends_within(self.settle) and seen.space.fidelity is None else 1.0
+        doubt = LATE_DOUBT if seen.ends_within(self.settle) and seen.space.fidelity is None else 1.0
         acquisition = model.acquisition(waiting, seed, doubt, log_cost(model, seen.space))
         return maximise(acquisition, model, seen, seed, short=later > 0)

@@ -574,6 +574,17 @@ class TestCost:
         later = [t.outcomes["seconds"].mean for t in opt.history[6:]]
         assert np.median(later) < 1.0
 
+    def test_the_unit_of_the_cost_does_not_make_the_embedding_grow(self):
+        dims = []
+        for unit in (1.0, 1e6):
+            opt = small(ALEBO(initial=4, growth=Growth(start=2, patience=1), metric=Sampled(samples=2)), budget=40,
+                        goals=[Minimize("v"), alebo.Cost("seconds")])  # fmt: skip
+            for _ in range(9):
+                t = opt.ask()[0]
+                opt.tell(t.number, {"v": bowl(t.x), "seconds": unit * (2.0 + float(t.x[0]))})
+            dims.append([t.note["dim"] for t in opt.history])
+        assert dims[0] == dims[1]
+
 
 class TestFidelity:
     space = Space([Float(f"x{i}", -1, 1) for i in range(20)] + [alebo.Fidelity("epochs", 1, 100, log=True)])

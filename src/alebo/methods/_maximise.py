@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
-from ..acquisition import Acquisition, candidates, scatter
+from ..acquisition import Acquisition, PerCost, PerLook, at_target, candidates, evaluate, scatter
 from ._fidelity import at_target_next
 from ._rounding import rounded
 from ._surrogate import Surrogate
@@ -21,7 +22,7 @@ SHORT: dict[str, Any] = {"raw": 128, "starts": 4, "steps": 4}  # for the later p
 
 
 class Proposal(NamedTuple):
-    """A point to evaluate, where the embedding sees it, and its acquisition."""
+    """A point to evaluate, where the embedding sees it, and what it promises: its log-EI, whatever it costs."""
 
     x: Array  # D
     y: Array  # d_e
@@ -39,6 +40,17 @@ def maximise(acquisition: Acquisition, model: Surrogate, seen: EmbeddedView, see
     if seen.space.fidelity is not None and at_target_next(seen):
         points[:, 0] = 1.0
     if seen.space.continuous:
-        return Proposal(seen.embedding.up(points[0]), points[0], float(values[0]))
+        return Proposal(seen.embedding.up(points[0]), points[0], _promise(acquisition, points[0], float(values[0])))
     x, value = rounded(seen, acquisition, points, seen.X[order], seed)
-    return Proposal(x, seen.embedding.down(x), value)
+    y = seen.embedding.down(x)
+    return Proposal(x, y, _promise(acquisition, y, value))
+
+
+def _promise(acquisition: Acquisition, y: Array, value: float) -> float:
+    """What a point promises by itself: `value`, its acquisition, without what it costs or how careful the look is."""
+    if not isinstance(acquisition, PerCost | PerLook):
+        return value
+    point = torch.from_numpy(y)[None]
+    if isinstance(acquisition, PerLook):
+        point = at_target(point)
+    return float(evaluate(acquisition.acquisition, point.numpy())[0])

@@ -15,6 +15,7 @@ RANK = {
     "_errors": 0,
     "_seeds": 0,
     "_text": 0,
+    "_logs": 0,
     "_show": 1,
     "parameters": 1,
     "_processes": 0,
@@ -40,6 +41,7 @@ RANK = {
     "plots": 6,
     "report": 6,
     "progress": 6,
+    "live": 6,
     "evaluator": 6,
     "studyfile": 6,
     "bench": 6,
@@ -56,6 +58,7 @@ SIBLINGS = {
     ("report", "plots"),
     ("report", "diagnostics"),
     ("report", "progress"),
+    ("live", "progress"),
     ("plots", "diagnostics"),
     ("studyfile", "evaluator"),
 }

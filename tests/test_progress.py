@@ -14,7 +14,8 @@ from rich.console import Console
 
 from alebo import AtMost, Goals, History, Maximize, Minimize, State, Trial
 from alebo.goals import Outcome
-from alebo.progress import ASCII_BARS, Progress, clock, events, seconds, snapshot, sparkline, status_lines
+from alebo.live import Progress
+from alebo.progress import ASCII_BARS, clock, events, seconds, snapshot, sparkline, status_lines
 
 LOSS = Goals(Minimize("loss"))
 BOUNDED = Goals([Maximize("gain"), AtMost("cost", 1.0)])
@@ -196,3 +197,85 @@ def test_a_resumed_run_divides_its_seconds_by_its_own_evaluations() -> None:
         text = "\n".join(status_lines(progress.now(history(3.0, 2.0, 1.0, 5.0))))
     assert "model 4.0 s" in text
     assert "evaluation 8.0 s" in text
+
+
+class Clock:
+    """A clock that a test moves."""
+
+    def __init__(self) -> None:
+        self.time = 100.0
+
+    def __call__(self) -> float:
+        return self.time
+
+
+def test_elapsed_time_and_the_present_evaluation_are_shown_and_move() -> None:
+    now = Clock()
+    console = Console(file=io.StringIO(), force_terminal=True, width=80, no_color=True, legacy_windows=False)
+    with Progress(LOSS, console=console, time_now=now) as progress:
+        progress.start(history(3.0))
+        waiting = history(3.0).with_trial(Trial(1, {}, np.zeros(2)))
+        progress.update(waiting, model_seconds=1.0)
+        progress.began(1)
+        now.time += 65
+        lines = status_lines(progress.now(waiting))
+        assert "1:05 elapsed" in lines[0]
+        assert "trial 1 running for 1:05" in "\n".join(lines)
+        progress.tick()
+        assert "trial 1 running for 1:05" in console.file.getvalue()  # type: ignore[attr-defined]
+        progress.update(history(3.0, 2.0), evaluation_seconds=65.0)
+        assert "running" not in "\n".join(status_lines(progress.now(history(3.0, 2.0))))
+
+
+def test_an_evaluation_that_takes_ten_times_the_median_gets_one_warning() -> None:
+    now = Clock()
+    console = Console(file=io.StringIO(), force_terminal=False, width=200)
+    values: list[float | None] = []
+    with Progress(LOSS, console=console, log_events=True, time_now=now) as progress:
+        progress.start(history())
+        for v in (3.0, 3.0, 3.0):
+            values.append(v)
+            progress.update(history(*values), evaluation_seconds=6.0)
+        progress.update(history(*values).with_trial(Trial(3, {}, np.zeros(2))))
+        progress.began(3)
+        for spent in (59, 2, 100):
+            now.time += spent
+            progress.tick()
+    text = console.file.getvalue()  # type: ignore[attr-defined]
+    assert text.count("trial 3 has run for 1:01, more than 10 times as long as usual (0:06)") == 1
+    assert text.count("has run for") == 1
+
+
+def test_the_screen_refreshes_by_itself() -> None:
+    """The thread redraws without a call; how often is not timed."""
+    import threading
+
+    seen = threading.Event()
+
+    class Watched(Progress):
+        def tick(self) -> None:
+            super().tick()
+            seen.set()
+
+    console = Console(file=io.StringIO(), force_terminal=True, width=60, no_color=True, legacy_windows=False)
+    with Watched(LOSS, console=console) as progress:
+        progress.start(history(3.0))
+        assert seen.wait(30)
+
+
+def test_a_notebook_gets_html(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("IPython")
+    import IPython.display
+
+    shown_: list[str] = []
+
+    class Handle:
+        def update(self, thing: IPython.display.HTML) -> None:
+            shown_.append(str(thing.data))
+
+    monkeypatch.setattr(IPython.display, "display", lambda *a, **k: Handle())
+    console = Console(file=io.StringIO(), force_jupyter=True, width=80)
+    with Progress(LOSS, title="<b>", console=console) as progress:
+        progress.start(history(3.0))
+    assert "1 of 10 evaluations" in shown_[-1]
+    assert "&lt;b&gt;" in shown_[-1]

@@ -20,9 +20,9 @@ from ._errors import EvaluationError, InputError, StateError
 from ._failures import FailureLimit, full_stop
 from .goals import Goal, Goals, Minimize, Outcome
 from .history import History, State, Trial, incumbents
+from .live import Progress
 from .methods import Method
 from .optimizer import Optimizer
-from .progress import Progress
 from .space import Space
 
 Array: TypeAlias = NDArray[np.float64]
@@ -242,6 +242,7 @@ class _Run:
             trial = self.opt.ask()[0]
             if self.view is not None:
                 self.view.update(self.opt.history, model_seconds=time.monotonic() - began)
+                self.view.began(trial.number)
             yield trial
 
     def _argument(self, trial: Trial) -> Any:

@@ -30,6 +30,14 @@ class Ended:
     said: str
 
 
+class TooLong(TimeoutError):
+    """A command took longer than it may; `ended` holds what it had printed."""
+
+    def __init__(self, ended: Ended) -> None:
+        super().__init__(ended.badly)
+        self.ended = ended
+
+
 def run_supervised(
     words: Sequence[str],
     *,
@@ -50,7 +58,7 @@ def run_supervised(
         timeout: Seconds; None: no limit.
 
     Raises:
-        TimeoutError: It took longer, and was ended.
+        TooLong: It took longer, and was ended.
         OSError: It could not be started.
     """
     report, status = os.pipe()
@@ -71,15 +79,18 @@ def run_supervised(
     finally:
         os.close(status)
     printed, said = _Tail(process.stdout, KEPT["stdout"]), _Tail(process.stderr, KEPT["stderr"])
+    late = False
     try:
         process.wait(timeout)
     except subprocess.TimeoutExpired:
-        raise TimeoutError from None
+        late = True
     finally:
         _end(process)
         ended = os.read(report, 100).decode()
         os.close(report)
         text, words_said = printed.text(), said.text()
+    if late:
+        raise TooLong(Ended("was stopped after its time limit", text, words_said))
     return Ended(_how(ended), text, words_said)
 
 

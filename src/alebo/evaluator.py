@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from ._errors import EvaluationError, InputError
-from ._processes import run_supervised, temporary_folder
+from ._logs import Logs
+from ._processes import Ended, TooLong, run_supervised, temporary_folder
 from ._text import printable
 
 _FIELD = re.compile(r"\{([A-Za-z_][\w.-]*)\}")
@@ -43,6 +44,7 @@ class CommandEvaluator:
     memory: int | None = None  # bytes of address space, for each process
     number: int = 0  # of the trial
     seed: int = 0  # of the trial
+    logs: str | None = None  # a folder where what the command printed is kept
 
     def __post_init__(self) -> None:
         command: Any = self.command
@@ -127,7 +129,8 @@ class CommandEvaluator:
             ended = run_supervised(
                 words, directory=self.directory, extra=extra, folder=folder, memory=self.memory, timeout=self.timeout
             )
-        except TimeoutError:
+        except TooLong as late:
+            self._keep(extra["ALEBO_TRIAL"], words, late.ended)
             raise EvaluationError(
                 f"The command must end within {self.timeout:g} s; it did not and was stopped. "
                 "Raise `timeout` if it needs more."
@@ -136,6 +139,7 @@ class CommandEvaluator:
             raise EvaluationError(
                 f"The command could not start: {error}. Check the program and its directory."
             ) from None
+        self._keep(extra["ALEBO_TRIAL"], words, ended)
         if ended.badly:
             limit = f" (memory limit {self.memory / 2**20:.0f} MB)" if self.memory is not None else ""
             said = printable(ended.said).strip().splitlines()
@@ -143,6 +147,13 @@ class CommandEvaluator:
                 f"The command {ended.badly}{limit}" + (f"; its last words: {said[-1][:200]}" if said else ".")
             )
         return ended.printed
+
+    def _keep(self, number: str, words: list[str], ended: Ended) -> None:
+        """Keep what the command printed."""
+        if self.logs is not None:
+            how = ended.badly or "ended well"
+            text = f"$ {shlex.join(words)}\n{ended.printed}\n--- standard error ---\n{ended.said}\n--- the command {how} ---\n"
+            Logs(self.logs).write(int(number), text)
 
     def _from_file(self, path: Path) -> dict[str, Any]:
         try:
@@ -228,6 +239,7 @@ class FunctionEvaluator:
 
     name: str
     directory: str = "."
+    logs: str | None = None  # a folder where what the function printed is kept
 
     def check(self, parameters: Sequence[str]) -> None:
         """Raise an InputError unless the function can be imported."""
@@ -235,7 +247,11 @@ class FunctionEvaluator:
 
     def __call__(self, params: Mapping[str, Any]) -> Any:
         """Evaluate one point."""
-        return function(self.name, self.directory)(dict(params))
+        found = function(self.name, self.directory)
+        if self.logs is None:
+            return found(dict(params))
+        with Logs(self.logs).printed(int(os.environ.get("ALEBO_TRIAL", "0"))):
+            return found(dict(params))
 
 
 def _word(values: Mapping[str, Any], match: re.Match[str]) -> str:

@@ -1,13 +1,11 @@
-"""How a run is going: a snapshot of its history (pure), and a live view of snapshots for a terminal."""
+"""How a run is going: a snapshot of its history, and the snapshot as lines of text. Pure; `live` shows them."""
 
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import pairwise
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from .goals import Goals, pareto
@@ -15,7 +13,7 @@ from .history import History, State, Trial, counts, incumbent, incumbents
 from .space import Space
 
 if TYPE_CHECKING:
-    from rich.console import Console, RenderableType
+    pass
 
 Number: TypeAlias = float | None
 BARS = "▁▂▃▄▅▆▇█"
@@ -37,10 +35,12 @@ class Snapshot:
     trace: tuple[float, ...]  # best after each finished trial, NaN before the first feasible one
     dim: int | None  # present size of the embedding
     grown: int  # how many times it grew
-    model_seconds: float = 0.0  # spent in ask, all told
-    evaluation_seconds: float = 0.0  # spent in evaluations, all told
+    model_seconds: float = 0.0  # spent in ask, in all
+    evaluation_seconds: float = 0.0  # spent in evaluations, in all
     seconds_left: float | None = None
     front: bool = False
+    elapsed: float | None = None  # seconds since this run began
+    running: tuple[tuple[int, float], ...] = ()  # the evaluations under way: trial, seconds so far
     timed: int | None = None  # how many evaluations the seconds belong to; a resumed run has not timed the earlier ones
 
 
@@ -53,6 +53,8 @@ def snapshot(
     evaluation_seconds: float = 0.0,
     seconds_per_trial: float | None = None,
     timed: int | None = None,
+    elapsed: float | None = None,
+    running: Sequence[tuple[int, float]] = (),
 ) -> Snapshot:
     """The state of a run from its history and the seconds spent so far."""
     done = [t for t in history if t.state is not State.PENDING]
@@ -93,6 +95,8 @@ def snapshot(
         seconds_left=left,
         front=front,
         timed=timed,
+        elapsed=elapsed,
+        running=tuple(running),
     )
 
 
@@ -162,6 +166,8 @@ def status_lines(now: Snapshot, *, title: str = "", width: int = 80, ascii_only:
     dot = " | " if ascii_only else " · "
     of = f"{now.done} of {now.budget}" if now.budget else str(now.done)
     head = f"{title}{dot if title else ''}{of} evaluations"
+    if now.elapsed is not None:
+        head += f"{dot}{clock(now.elapsed)} elapsed"
     if now.seconds_left is not None and now.done:
         head += f"{dot}{clock(now.seconds_left)} left"
     if now.best is None:
@@ -177,14 +183,29 @@ def status_lines(now: Snapshot, *, title: str = "", width: int = 80, ascii_only:
     per = max(1, now.done if now.timed is None else now.timed)
     parts = [f"model {seconds(now.model_seconds / per)}", f"evaluation {seconds(now.evaluation_seconds / per)} each"]
     counts = [f"failed {now.failed}", f"infeasible {now.infeasible}"]
-    if now.pending:
-        counts.append(f"running {now.pending}")
+    if now.running:
+        trial, longest = max(now.running, key=lambda pair: pair[1])
+        more = f" and {len(now.running) - 1} more" if len(now.running) > 1 else ""
+        counts.append(f"trial {trial} running for {clock(longest)}{more}")
+    elif now.pending:
+        counts.append(f"pending {now.pending}")
     if now.dim is not None:
         counts.append(f"dimension {now.dim}" + (f" (grown {now.grown}x)" if now.grown else ""))
     lines = [head, second]
     joined = dot.join(parts + counts)
-    lines += [joined] if len(joined) <= width else [dot.join(parts), dot.join(counts)]
+    lines += [joined] if len(joined) <= width else [dot.join(parts), *_wrapped(counts, dot, width)]
     return [line[:width].rstrip() for line in lines]
+
+
+def _wrapped(parts: Sequence[str], dot: str, width: int) -> list[str]:
+    """The parts in as few lines as fit."""
+    lines = [parts[0]]
+    for part in parts[1:]:
+        if len(lines[-1]) + len(dot) + len(part) <= width:
+            lines[-1] += dot + part
+        else:
+            lines.append(part)
+    return lines
 
 
 def events(before: History | None, after: History, goals: Goals, space: Space | None = None) -> list[str]:
@@ -215,108 +236,3 @@ def _dim(history: History | None) -> int | None:
         if isinstance(t.note.get("dim"), int | float):
             return int(t.note["dim"])
     return None
-
-
-@dataclass
-class Progress:
-    """A live view for a terminal: three lines that refresh, events above them. Silent where there is no terminal.
-
-    Unlike `status_lines`, which is pure, it holds the clock: call `update(history, ...)` after every change.
-    """
-
-    goals: Goals
-    title: str = ""
-    space: Space | None = None  # where evaluations have a fidelity, only those at its target count
-    console: Console | None = None
-    log_events: bool = False  # print the event lines where there is no terminal, too
-    model_seconds: float = 0.0
-    evaluation_seconds: float = 0.0
-    _last: History | None = None
-    _live: Any = None
-    _times: list[float] = field(default_factory=list)
-    _started: float = 0.0
-    _first: int = 0
-
-    def __enter__(self) -> Progress:
-        from rich.console import Console
-
-        if self.console is None:
-            self.console = Console(stderr=True, highlight=False)
-        self._started = time.monotonic()
-        if self.live:
-            from rich.live import Live
-
-            self._live = Live(console=self.console, refresh_per_second=8, transient=False)
-            self._live.start()
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
-        if self._live is not None:
-            self._live.stop()
-
-    @property
-    def live(self) -> bool:
-        """Whether lines can be redrawn here."""
-        return self.console is not None and self.console.is_terminal and not self.console.is_dumb_terminal
-
-    def start(self, history: History) -> None:
-        """Show where a run stands before it goes on; what is already there is no event."""
-        self._last = history
-        self._first = sum(t.state is not State.PENDING for t in history)
-        self._draw(history)
-
-    def update(self, history: History, *, model_seconds: float = 0.0, evaluation_seconds: float = 0.0) -> None:
-        """Take in a later history of the run, and the seconds that were spent since the last one."""
-        self.model_seconds += model_seconds
-        self.evaluation_seconds += evaluation_seconds
-        for line in events(self._last, history, self.goals, self.space):
-            self._say(line)
-        self._last = history
-        self._draw(history)
-
-    def now(self, history: History) -> Snapshot:
-        """The snapshot of this moment, with the time left judged by the wall clock of this run."""
-        finished = sum(t.state is not State.PENDING for t in history) - self._first
-        rate = (time.monotonic() - self._started) / finished if finished > 0 else None
-        return snapshot(
-            history,
-            self.goals,
-            space=self.space,
-            model_seconds=self.model_seconds,
-            evaluation_seconds=self.evaluation_seconds,
-            seconds_per_trial=rate,
-            timed=finished,
-        )
-
-    def _say(self, line: str) -> None:
-        from rich.text import Text
-
-        if self.console is None:
-            return
-        if self.console.is_terminal or self.log_events:
-            stamp = clock(time.monotonic() - self._started)
-            self.console.print(Text.assemble((f"{stamp:>7}  ", "dim"), line), soft_wrap=True)
-
-    def _draw(self, history: History) -> None:
-        if self._live is not None:
-            self._live.update(self._render(self.now(history)), refresh=True)
-
-    def _render(self, now: Snapshot) -> RenderableType:
-        from rich.console import Group
-        from rich.text import Text
-
-        assert self.console is not None
-        width = self.console.width
-        ascii_only = not (self.console.encoding or "").lower().startswith("utf")
-        lines = status_lines(now, title=self.title, width=width, ascii_only=ascii_only)
-        done = now.done / now.budget if now.budget else 0.0
-        full = int(done * min(width, 60))
-        bar = Text(("#" if ascii_only else "━") * full, style="green")
-        bar.append(("-" if ascii_only else "─") * (min(width, 60) - full), style="dim")
-        rows = [
-            Text(lines[0], style="bold"),
-            bar,
-            Text(lines[1], style="cyan"),
-            *(Text(x, style="dim") for x in lines[2:]),
-        ]
-        return Group(*(rows if now.budget else [rows[0], *rows[2:]]))

@@ -90,7 +90,7 @@ class _Reader:
         name = self.text_value(study, "study", "name", self.path.stem if self.path.stem != "study" else "study")
         goals = self.goals(goals_table)
         space = self.space()
-        evaluator, timeout, memory = self.evaluator(goals, space)
+        evaluator, timeout, memory = self.evaluator(goals, space, name)
         method = self.method()
         try:
             method.check(space, goals)
@@ -224,7 +224,7 @@ class _Reader:
             raise self.wrong(("method",), f"The method {name!r} cannot be built: {error}.") from None
 
     def evaluator(
-        self, goals: Goals, space: Space
+        self, goals: Goals, space: Space, name: str
     ) -> tuple[CommandEvaluator | FunctionEvaluator | None, float | None, int | None]:
         table = self.table("evaluator")
         command, python = table.get("command"), table.get("python")
@@ -235,15 +235,16 @@ class _Reader:
         if timeout is not None and (isinstance(timeout, bool) or not isinstance(timeout, int | float) or timeout <= 0):
             raise self.wrong(("evaluator", "timeout"), f"`timeout` is a number of seconds above 0; got {timeout!r}.")
         size = None if memory is None else self.bytes(memory)
+        logs = str((self.path.parent / f"{name}.logs").resolve())
         made: CommandEvaluator | FunctionEvaluator | None = None
         key = "command" if command is not None else "python"
         try:
             if command is not None:
                 if not isinstance(command, str | list):
                     raise InputError(f"`command` is a text or a list of words; got {command!r}.")
-                made = CommandEvaluator(command, goals.outcomes, directory, timeout, size)  # type: ignore[arg-type]
+                made = CommandEvaluator(command, goals.outcomes, directory, timeout, size, logs=logs)  # type: ignore[arg-type]
             elif python is not None:
-                made = FunctionEvaluator(str(python), directory)
+                made = FunctionEvaluator(str(python), directory, logs)
             if made is not None and self.program:
                 made.check(space.names)
         except InputError as error:

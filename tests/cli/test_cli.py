@@ -60,6 +60,7 @@ def test_help_loads_nothing_heavy_and_is_quick() -> None:
         "forget",
         "enqueue",
         "export",
+        "logs",
         "best",
         "status",
         "advise",
@@ -338,6 +339,78 @@ def test_report_command(here: Path, alebo: Any) -> None:
     assert "Wrote" in alebo("report", "study.journal", "--output", "r.html").out
     assert alebo("status", "study.journal#study").code == 0
     assert "'study'" in alebo("status", "study.journal#stduy").err
+
+
+# -- logs ----------------------------------------------------------------------------------------------------------------
+
+
+def test_the_output_of_every_evaluation_is_kept(here: Path, alebo: Any) -> None:
+    new(alebo, budget=3)
+    (here / "sim.py").write_text(
+        'import os, sys\nprint("warning: mesh", os.environ["ALEBO_TRIAL"], file=sys.stderr)\n' + SIM
+    )
+    assert alebo("logs", "study.toml").code == 1
+    assert alebo("run").code == 0
+    text = alebo("logs", "study.toml", "1").out
+    assert "solving" in text
+    assert "warning: mesh 1" in text
+    assert "ended well" in text
+    assert "warning: mesh 2" in alebo("logs", "study.toml").out  # the last one
+    assert "trial 7 has none" in alebo("logs", "study.toml", "7").err
+    (here / "sim.py").write_text("import time\nprint('first', flush=True)\ntime.sleep(60)\n")
+    slow = (here / "study.toml").read_text().replace("# timeout = 3600 ", "timeout = 0.6 ")
+    (here / "study.toml").write_text(slow)
+    assert alebo("run", "--budget", "4").code == 0
+    assert "first" in alebo("logs", "study.toml", "3").out
+    assert "time limit" in alebo("logs", "study.toml", "3").out
+
+
+def test_what_a_python_function_prints_is_kept_and_not_on_the_screen(here: Path, alebo: Any) -> None:
+    (here / "mysim.py").write_text(
+        "def f(p):\n    print('hello', p['x0'])\n    return 1 / 0 if p['x1'] > 0.5 else 1.0\n"
+    )
+    new(alebo, budget=3, evaluator=["--python", "mysim:f"])
+    said = alebo("run", "--max-failed", "1")
+    assert said.code == 0, said.err
+    assert "hello" not in said.out
+    logs = [alebo("logs", "study.toml", str(i)).out for i in range(3)]
+    assert all("hello" in text for text in logs)
+    assert any("ZeroDivisionError" in text for text in logs)
+
+
+def test_logs_have_a_cap(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from alebo import _logs
+
+    monkeypatch.setattr(_logs, "EACH", 1000)
+    monkeypatch.setattr(_logs, "ALL", 3500)
+    kept = _logs.Logs(str(tmp_path / "x.logs"))
+    for i in range(6):
+        kept.write(i, "a" + "b" * 5000 + "z")
+        os.utime(kept.path(i), (i, i))
+    text = kept.read(5)
+    assert text is not None
+    assert text.startswith("a")
+    assert text.endswith("z")
+    assert "4002 characters left out" in text
+    assert kept.numbers() == [3, 4, 5]
+    _logs.Logs("/proc/nowhere").write(0, "no folder can be made here, and nothing fails")
+
+
+def test_max_failed_is_set_where_the_message_says(here: Path, alebo: Any) -> None:
+    new(alebo, budget=12)
+    (here / "sim.py").write_text("import sys; sys.exit(4)")
+    said = alebo("run")
+    assert said.code == 1
+    assert "raise max_failed" in said.err
+    text = (here / "study.toml").read_text()
+    (here / "study.toml").write_text(text.replace("# max_failed = 0.5 ", "max_failed = 1.0 "))
+    assert alebo("run", "--budget", "24").code == 0
+    (here / "study.toml").write_text(text.replace("# max_failed = 0.5 ", "max_failed = 7 "))
+    wrong = alebo("run", "--budget", "24")
+    assert "`0 < max_failed <= 1`" in wrong.err
+    assert "line" in wrong.err
+    (here / "study.toml").write_text(text)
+    assert alebo("run", "--budget", "36", "--max-failed", "1").code == 0
 
 
 # -- what goes wrong ---------------------------------------------------------------------------------------------------

@@ -264,6 +264,18 @@ def enqueue(
 
 
 @app.command()
+def logs(
+    study: Annotated[str, typer.Argument(help="study.toml")],
+    number: Annotated[int | None, typer.Argument(help="The trial's number; the last one unless given.")] = None,
+    json_: Json = False,
+) -> None:
+    """What the evaluation of a trial printed."""
+    from .study import logs as go
+
+    go(study, number=number, as_json=json_)
+
+
+@app.command()
 def export(
     study: _Study = "study.toml",
     form: Annotated[str, typer.Option("--format", help="csv, json or parquet.")] = "csv",

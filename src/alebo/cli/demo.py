@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from .._errors import InputError
-from ..progress import Progress, clock, number, seconds, sparkline
+from ..live import Progress
+from ..progress import clock, number, seconds, sparkline
 from ._out import err, out, print_json, say, table
 
 
@@ -43,6 +44,7 @@ def _branin(budget: int, seed: int, folder: Path, as_json: bool) -> None:
             t0 = time.monotonic()
             trial = opt.ask()[0]
             t1 = time.monotonic()
+            progress.began(trial.number)
             opt.tell(trial.number, problem.outcomes(np.array(list(trial.params.values()))))
             progress.update(opt.history, model_seconds=t1 - t0, evaluation_seconds=time.monotonic() - t1)
     spent = time.monotonic() - start

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 from .._errors import InputError, StateError
 from .._processes import remove_stale_folders
 from .._urls import redact
-from ..progress import Progress, clock, number
+from ..live import Progress
+from ..progress import clock, number
 from ..runner import Step
 from ..runner import run as evaluate
 from ._out import err, out, print_json, say
@@ -95,6 +96,7 @@ def _run(
             timeout=None if command else file.timeout,
             memory=None if command else file.memory,
             on_step=after,
+            on_start=lambda trial: progress.began(trial.number),
         )
     history = opt.history
     made = len(history) - len(history.pending) - done

@@ -9,8 +9,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .._errors import InputError, MissingPartError, StudyError
-from ._out import SHOWN, cell, measured, out, plain, print_json, say, table
+from .._errors import InputError, MissingPartError, StateError, StudyError
+from .._text import printable
+from ._out import SHOWN, cell, err, measured, out, plain, print_json, say, table
 from .sheet import guarded
 
 if TYPE_CHECKING:
@@ -170,6 +171,33 @@ def write_csv(header: Sequence[str], rows: Sequence[Sequence[Any]], path: Path |
         sys.stdout.write(text.getvalue())
     else:
         path.write_text(text.getvalue(), encoding="utf-8", newline="")
+
+
+def logs(where: str, *, number: int | None, as_json: bool) -> None:
+    """What the evaluation of a trial printed; of the last one, where no number is given."""
+    from .._logs import Logs
+    from ..studyfile import load
+
+    if not where.endswith(".toml"):
+        raise InputError(f"Logs lie beside a study.toml; got {where}. Name the study.toml.")
+    file = load(where)
+    if file.evaluator is None or file.evaluator.logs is None:
+        raise InputError(f"Logs are kept of evaluations; {where} has no [evaluator]. See alebo status.")
+    kept = Logs(file.evaluator.logs)
+    known = kept.numbers()
+    which = number if number is not None else max(known, default=0)
+    text = kept.read(which)
+    if text is None:
+        there = f"there are logs of {len(known)} trials, {known[0]} to {known[-1]}" if known else "there are none yet"
+        raise StateError(
+            f"A log is kept where a trial was evaluated, and the oldest go first; trial {which} has none in {kept.folder}: "
+            f"{there}."
+        )
+    if as_json:
+        print_json({"number": which, "path": str(kept.path(which)), "log": printable(text)})
+        return
+    say(err(), f"trial {which}: {kept.path(which)}", "dim")
+    sys.stdout.write(printable(text))
 
 
 def export(where: str, *, form: str, output: Path | None) -> None:

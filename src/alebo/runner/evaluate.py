@@ -39,6 +39,7 @@ def run(
     stale_after: float | None = None,
     callback: Callable[[Trial, Study], None] | None = None,
     on_step: Callable[[Step], None] | None = None,
+    on_start: Callable[[Trial], None] | None = None,
 ) -> Optimizer:
     """Evaluate `f(params)` until the study's budget is used; the same call continues a run that was stopped, anyhow.
 
@@ -63,6 +64,7 @@ def run(
         stale_after: Trials asked by hand so many seconds ago are evaluated here, too.
         callback: Called as `callback(trial, study)` after every evaluation.
         on_step: Called with a `Step` after every evaluation: the trial, and the seconds it took.
+        on_start: Called with the trial when its evaluation starts.
 
     Returns:
         An Optimizer with all that is known.
@@ -83,7 +85,7 @@ def run(
         if executor is None
         else GivenExecutor(executor, f, workers, timeout, opened.seed)
     )
-    loop = _Loop(opened, pool, FailureLimit(max_failed), stale_after, callback, on_step)
+    loop = _Loop(opened, pool, FailureLimit(max_failed), stale_after, callback, on_step, on_start)
     try:
         with _stopped_by_signals():
             loop.go()
@@ -163,9 +165,11 @@ class _Loop:
         stale_after: float | None,
         callback: Callable[[Trial, Study], None] | None,
         on_step: Callable[[Step], None] | None,
+        on_start: Callable[[Trial], None] | None = None,
     ) -> None:
         self.study, self.pool = study, pool
         self.limit, self.stale_after, self.callback, self.on_step = limit, stale_after, callback, on_step
+        self.on_start = on_start
         self.running: list[Running] = []
         self.finished = self.failed = 0
         self.asking = 0.0  # seconds since the last step
@@ -190,6 +194,8 @@ class _Loop:
                 trials = self.study.claim(room, stale_after=self.stale_after)
                 self.asking += time.monotonic() - start
                 for trial in trials:
+                    if self.on_start is not None:
+                        self.on_start(trial)
                     self.running.append(self.pool.start(trial))
             if self.running:
                 self._collect()

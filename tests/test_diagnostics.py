@@ -95,9 +95,9 @@ def test_no_model_says_so() -> None:
     [
         (ALEBO.paper(3), "MahalanobisGP", "Laplace"),
         (ALEBO(dim=3), "MahalanobisGP", "sampled"),
-        (alebo.methods.BO(initial=9), "GP", "Plain BO's model of all 20 coordinates"),
-        (alebo.methods.SAASMAP(initial=9), "GP", "SAAS-MAP's model of all 20 coordinates"),
-        (alebo.methods.HeSBO(dim=3), "GP", "HeSBO's model in 3 dimensions"),
+        (alebo.methods.BO(initial=9), "ARDGP", "Plain BO's model of all 20 coordinates"),
+        (alebo.methods.SAASMAP(initial=9), "ARDGP", "SAAS-MAP's model of all 20 coordinates"),
+        (alebo.methods.HeSBO(dim=3), "ARDGP", "HeSBO's model in 3 dimensions"),
     ],
     ids=["paper", "alebo", "bo", "saas-map", "hesbo"],
 )

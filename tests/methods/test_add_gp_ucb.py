@@ -8,7 +8,7 @@ import torch
 
 import alebo
 from alebo.methods import AddGPUCB
-from alebo.methods._additive import fit_additive, gather, minimise_bounds, random_groups, spread_out
+from alebo.models.additive import fit_additive, gather, minimise_bounds, random_groups, spread_out
 
 from . import laws
 

@@ -2,87 +2,13 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 import pytest
-import torch
-from scipy.optimize import check_grad
 
 import alebo
-from alebo.methods._ard import fit, leave_one_out, objective, process
-from alebo.methods.bo import BO, dimension_scaled
+from alebo.methods.bo import BO
 
 GOAL = alebo.Minimize("f")
-RNG = np.random.default_rng(0)
-X = RNG.random((14, 5))
-Y = np.sin(4 * X[:, 0]) + X[:, 3] ** 2
-
-
-def test_the_gradient_of_the_fit_is_the_derivative_of_its_value() -> None:
-    z = torch.as_tensor((Y - Y.mean()) / Y.std())
-    args = (torch.as_tensor(X), z, dimension_scaled(5), None)
-    theta = RNG.normal(size=7) * 0.3
-    error = check_grad(lambda t: objective(t, *args)[0], lambda t: objective(t, *args)[1], theta)
-    assert error < 1e-4
-
-
-def test_it_is_botorchs_default_model() -> None:
-    from botorch.fit import fit_gpytorch_mll
-    from botorch.models import SingleTaskGP
-    from gpytorch.mlls import ExactMarginalLogLikelihood
-
-    z = (Y - Y.mean()) / Y.std(ddof=1)
-    theirs = SingleTaskGP(torch.as_tensor(X), torch.as_tensor(z)[:, None], outcome_transform=None)
-    mll = ExactMarginalLogLikelihood(theirs.likelihood, theirs)
-    fit_gpytorch_mll(mll)
-    ls = theirs.covar_module.lengthscale.detach().numpy().ravel()
-    noise = float(theirs.likelihood.noise.detach())
-    twin = process(
-        torch.as_tensor(X),
-        torch.as_tensor(z),
-        "rbf",
-        ls,
-        1.0,
-        torch.full((14,), noise, dtype=torch.double),
-        0.0,
-        1.0,
-        mean=float(theirs.mean_module.constant.detach()),
-    )
-    new = torch.as_tensor(RNG.random((6, 5)))
-    with torch.no_grad():
-        posterior = theirs.posterior(new)
-        mean, variance = twin.posterior(new)
-    assert torch.allclose(mean, posterior.mean[:, 0], atol=1e-6)
-    assert torch.allclose(variance, posterior.variance[:, 0], atol=1e-6)
-    # the same density, so the better optimum is ours or equal
-    theta = np.concatenate([np.log(ls), [0.0, math.log(noise)]])
-    at_theirs = objective(theta, torch.as_tensor(X), torch.as_tensor(z), dimension_scaled(5), None)[0]
-    ours = fit(X, Y, dimension_scaled(5))
-    assert -ours.log_likelihood <= at_theirs + 1e-3
-    assert np.allclose(np.log(ours.lengthscales.numpy()), np.log(ls), atol=0.2)
-
-
-def test_leave_one_out_is_what_it_says() -> None:
-    gp = fit(X, Y, dimension_scaled(5))
-    total = 0.0
-    for i in range(14):
-        keep = np.arange(14) != i
-        part = process(
-            gp.X[keep],
-            gp.y[keep],
-            gp.kernel,
-            gp.lengthscales.numpy(),
-            gp.scale,
-            gp.noise[keep],
-            0.0,
-            1.0,
-            mean=gp.mean,
-        )
-        m, v = part.posterior(gp.X[i : i + 1])
-        v = v + gp.noise[i]
-        total += float(-0.5 * ((gp.y[i] - m) ** 2 / v + v.log() + math.log(2 * math.pi)))
-    assert leave_one_out(gp) == pytest.approx(total, rel=1e-5)
 
 
 def wave(x: np.ndarray) -> float:
@@ -118,6 +44,36 @@ def test_it_resumes_as_if_never_stopped(tmp_path) -> None:
     opt.fail(opt.ask()[0].number)
     opt.save(tmp_path / "s.json")
     assert np.array_equal(run(alebo.Optimizer.load(tmp_path / "s.json"), 3), run(opt, 3))
+
+
+def test_the_centre_can_come_first_and_the_rest_stays_as_it_was() -> None:
+    space = alebo.Space.from_bounds([(0, 1)] * 6)
+    first = run(alebo.Optimizer(space, GOAL, method=BO(initial=6, centre=True), seed=2), 6)
+    plain = run(alebo.Optimizer(space, GOAL, method=BO(initial=6), seed=2), 6)
+    assert np.array_equal(first[0], np.zeros(6))
+    assert np.array_equal(first[1:], plain[:5])
+
+
+def test_fits_start_where_the_last_ones_ended() -> None:
+    opt = alebo.Optimizer(alebo.Space.from_bounds([(0, 1)] * 8), GOAL, method=BO(initial=5), seed=4)
+    run(opt, 8)
+    notes = [t.note for t in opt.history]
+    assert all("bo fit" not in note for note in notes[:5])
+    (memory,) = notes[7]["bo fit"].values()
+    assert len(memory) <= 3 + 2 * 8
+    assert all(isinstance(v, float) for v in memory)
+
+
+@pytest.mark.parametrize("extreme", [1e300, 1.797e308, -1.797e308])
+def test_an_extreme_outcome_is_used_and_the_note_says_so(extreme: float) -> None:
+    opt = alebo.Optimizer(alebo.Space.from_bounds([(0, 1)] * 6), GOAL, method=BO(initial=6), seed=4)
+    for i in range(10):
+        t = opt.ask()[0]
+        opt.tell(t.number, extreme if i == 3 else wave(np.array(list(t.params.values()))))
+    assert opt.history[9].note["compressed"] == ["f"]
+    X = np.array([t.x for t in opt.history])
+    assert np.isfinite(X).all()
+    assert len(np.unique(X.round(6), axis=0)) == 10
 
 
 def test_constraints_are_modelled_and_noise_is_seen_through() -> None:

@@ -7,8 +7,8 @@ import pytest
 
 import alebo
 from alebo.methods import EBO
-from alebo.methods._additive import fit_additive, random_groups
 from alebo.methods.ebo import Proposal, choose_batch, expected_minimum, gibbs, mondrian, read_groups, write_groups
+from alebo.models.additive import fit_additive, random_groups
 
 from . import laws
 

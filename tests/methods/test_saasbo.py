@@ -7,11 +7,9 @@ import sys
 import numpy as np
 import pytest
 import torch
-from scipy.optimize import check_grad
 
 import alebo
-from alebo.methods._ard import objective
-from alebo.methods.saasbo import SAASBO, SAASMAP, fit_map, sparse
+from alebo.methods.saasbo import SAASBO, SAASMAP
 from tests.conftest import require_module
 
 GOAL = alebo.Minimize("f")
@@ -24,18 +22,9 @@ def additive(X: np.ndarray) -> np.ndarray:
 @pytest.mark.parametrize("seed", [0, 1, 2])
 def test_the_active_parameters_have_the_short_lengthscales(seed: int) -> None:
     X = np.random.default_rng(seed).random((40, 30))
-    ls = fit_map(X, additive(X), None).lengthscales.numpy()
+    ls = SAASMAP().builder(30)(X, additive(X)).lengthscales
     active = np.isin(np.arange(30), [2, 7, 11])
     assert ls[active].max() * 10 < ls[~active].min()
-
-
-def test_the_gradient_of_the_sparse_prior_is_right() -> None:
-    rng = np.random.default_rng(1)
-    X = rng.random((12, 4))
-    y = torch.as_tensor(rng.normal(size=12))
-    args = (torch.as_tensor(X), y, sparse(0.1), None)
-    theta = rng.normal(size=6) * 0.4
-    assert check_grad(lambda t: objective(t, *args)[0], lambda t: objective(t, *args)[1], theta) < 1e-4
 
 
 def run(opt: alebo.Optimizer, n: int) -> np.ndarray:
@@ -67,10 +56,11 @@ def test_nuts_agrees_with_map_on_what_matters_and_is_reproducible() -> None:
     require_module("numpyro", "saas")
     X = np.random.default_rng(0).random((30, 12))
     method = SAASBO(warmup=64, samples=32, thinning=8)
-    drawn, again = (method._nuts(X, additive(X), None, 5) for _ in range(2))
+    data = torch.from_numpy(X), torch.from_numpy(additive(X))
+    drawn, again = (method.builder(12)(*data, seed=5).models for _ in range(2))
     assert len(drawn) == 4
-    median = np.median([g.lengthscales.numpy() for g in drawn], axis=0)
-    assert np.array_equal(median, np.median([g.lengthscales.numpy() for g in again], axis=0))
+    median = np.median([g.lengthscales for g in drawn], axis=0)
+    assert np.array_equal(median, np.median([g.lengthscales for g in again], axis=0))
     assert set(np.argsort(median)[:3]) == {2, 7, 11}
     opt = alebo.Optimizer(
         alebo.Space.from_bounds([(0, 1)] * 12), GOAL, method=SAASBO(initial=5, warmup=16, samples=8, thinning=4)

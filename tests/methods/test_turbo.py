@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 import alebo
 from alebo.history import History, State, Trial
-from alebo.methods.turbo import LENGTH, LONGEST, SHORTEST, Region, TuRBO, candidates, replay
+from alebo.methods._trust_region import LENGTH, LONGEST, SHORTEST, Region, candidates, replay
+from alebo.methods.turbo import TuRBO
 
 SPACE = alebo.Space.from_bounds([(0.0, 1.0)] * 5)
 GOAL = alebo.Minimize("f")

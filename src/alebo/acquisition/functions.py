@@ -98,12 +98,12 @@ class LogEI(OverMarginals):
         objective: Surrogate,
         constraints: Sequence[Surrogate] = (),
         *,
-        best: float | None = math.nan,  # standardised; nan: the best measured outcome
+        best: float | Tensor | None = math.nan,  # standardised, one or p x 1; nan: the best measured outcome
         doubt: float = 1.0,
     ) -> None:
         super().__init__()
         self.models = [objective, *constraints]
-        self.best = objective.v.max() if best is not None and math.isnan(best) else best
+        self.best = objective.v.max() if isinstance(best, float) and math.isnan(best) else best
         self.doubt = doubt
 
     def value(self, moments: Sequence[tuple[Tensor, Tensor]]) -> Tensor:

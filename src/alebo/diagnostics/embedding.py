@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -89,7 +89,7 @@ def outward_pull(fitted: Fitted, goals: Goals) -> float | None:
     y = fitted.P[best : best + 1]
     if fitted.embedding.domain.slack(y).min() >= ON_A_FACE:
         return None
-    model = fitted.models[goals.objectives[0].outcome].model
+    model: Any = fitted.models[goals.objectives[0].outcome].model
     G = orthonormal_slopes(model, fitted.embedding, np.concatenate([y, fitted.P]))
     typical = float(np.sqrt((G[:, 1:] ** 2).sum(axis=-1).mean()))
     return float(np.linalg.norm(G[:, 0].mean(axis=0)) / typical) if typical > 0 else None

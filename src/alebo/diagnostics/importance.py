@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,17 +34,10 @@ class Importance:
 
 def slopes(model: MahalanobisGP, Y: Array) -> Array:
     """The gradient of the mean under each sampled metric, in the outcome's units.  k x d -> m x k x d"""
-    T, alphas, variances = (t.detach().numpy() for t in (model.Y, model.data.alpha, model.variance))  # n x d, m x n, m
-    out = []
-    for U, alpha, variance in zip(model.U.detach().numpy(), alphas, variances, strict=True):
-        k = variance * np.exp(-0.5 * _squared(Y @ U.T, T @ U.T)) * alpha  # k x n
-        out.append(model.scale * (k @ T - k.sum(axis=1, keepdims=True) * Y) @ (U.T @ U))
-    return np.stack(out)
+    import torch
 
-
-def _squared(P: Array, Q: Array) -> Array:
-    both: Array = (P**2).sum(axis=1)[:, None] + (Q**2).sum(axis=1)[None, :] - 2.0 * P @ Q.T
-    return np.maximum(both, 0.0)
+    found: Array = model.scale * model.data.slopes(torch.from_numpy(np.ascontiguousarray(Y))).detach().numpy()
+    return found
 
 
 def orthonormal_slopes(model: MahalanobisGP, embedding: Embedding, Y: Array) -> Array:
@@ -62,7 +55,7 @@ def slope_importance(fitted: Fitted, outcome: str, space: Space, *, seed: int = 
     a share as large. Certain is what stays below 5 % for all parameters together (Bonferroni).
     """
     assert fitted.embedding is not None
-    model = fitted.models[outcome].model
+    model: Any = fitted.models[outcome].model
     Q = np.linalg.qr(fitted.embedding.A)[0]
     points = np.concatenate([fitted.P, fitted.embedding.domain.sample(200, derive(seed, "slopes"))])
     G = orthonormal_slopes(model, fitted.embedding, points)  # m x k x d

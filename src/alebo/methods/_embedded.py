@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
-from typing import TypeAlias
+from functools import partial
+from typing import Any, TypeAlias
 
 import numpy as np
 import torch
@@ -13,14 +14,18 @@ from torch import Tensor
 
 from .._errors import InputError
 from .._seeds import derive, generator
+from ..acquisition import LogEI, Through, maximise_in_box
 from ..goals import Goals
 from ..history import State, Trial
+from ..models import fit_ard
+from ..models.priors import embedded
 from ..space import Space
-from ._gp import OutcomeModel, fit_outcomes, maximise_in_box
-from ._method import Method, setting
+from ._method import Method, Suggestion, setting
+from ._surrogate import Surrogate, fit_surrogate
 
 Array: TypeAlias = NDArray[np.float64]
 Features: TypeAlias = Callable[[Tensor], Tensor]  # m x d_e -> m x f, about [-1, 1]
+Draw: TypeAlias = Callable[[int], tuple[Array, Array]]  # a seed -> a random x (D) and its y (d_e)
 
 DEFAULT_DIM = 10  # where the user says nothing about the size of the embedding
 
@@ -51,19 +56,9 @@ def embedding_size(dim: int | None, D: int) -> int:
     return dim
 
 
-def embedded_model(trials: Sequence[Trial], goals: Goals, F: Tensor, *, seed: int = 0) -> OutcomeModel:
-    """A process per outcome on the trials' features `F` (n x f); pending ones are believed, failed ones avoided."""
-
-    def rows(state: State) -> list[int]:
-        return [i for i, t in enumerate(trials) if t.state is state]
-
-    complete = rows(State.COMPLETE)
-    model = fit_outcomes(F[complete].numpy(), [trials[i] for i in complete], goals, seed=seed)
-    if failed := rows(State.FAILED):
-        model = model.avoid(F[failed])
-    if pending := rows(State.PENDING):
-        model = model.believe(F[pending])
-    return model
+def in_embedding(trials: Sequence[Trial], d: int) -> list[Trial]:
+    """The trials that have a point in an embedding of this size."""
+    return [t for t in trials if t.y is not None and len(t.y) == d]
 
 
 def coordinates(trials: Sequence[Trial]) -> Tensor:
@@ -71,27 +66,47 @@ def coordinates(trials: Sequence[Trial]) -> Tensor:
     return torch.from_numpy(np.stack([np.asarray(t.y) for t in trials]))
 
 
-def maximise_embedded(
-    model: OutcomeModel,
-    trials: Sequence[Trial],
-    goals: Goals,
-    features: Features,
-    lower: Array,
-    upper: Array,
-    seed: int,
-) -> tuple[Array, float]:
-    """The embedded point of largest log EI in the box, looked for also around the best points so far."""
+def embedded_models(trials: Sequence[Trial], goals: Goals, F: Tensor, *, seed: int = 0) -> Surrogate:
+    """A process per outcome of completed trials on their features `F` (n x f)."""
+    return fit_surrogate(F.numpy(), trials, goals, build=partial(fit_ard, prior=embedded(F.shape[1])), seed=seed)
+
+
+def embedded_log_ei(trials: Sequence[Trial], goals: Goals, F: Tensor, *, seed: int = 0) -> LogEI:
+    """Constrained log-EI of features, from trials with features `F` (n x f); pending and failed trials are kept away from."""
+
+    def rows(state: State) -> list[int]:
+        return [i for i, t in enumerate(trials) if t.state is state]
+
+    complete = rows(State.COMPLETE)
+    model = embedded_models([trials[i] for i in complete], goals, F[complete], seed=seed)
+    return model.log_ei(F[rows(State.PENDING)], F[rows(State.FAILED)])
+
+
+def best_embedded(trials: Sequence[Trial], goals: Goals, count: int = 3) -> Array:
+    """The embedded points of the best completed trials.  -> count x d_e"""
     complete = [t for t in trials if t.state is State.COMPLETE]
     ranked = sorted(
         complete, key=lambda t: (not goals.feasible(t.outcomes), float(goals.objective_values(t.outcomes)[0]))
     )
-    top = coordinates(ranked[:3]).numpy()
+    return coordinates(ranked[:count]).numpy()
+
+
+def around(points: Array, scale: Array | float, seed: int) -> Array:
+    """Twenty points near each of these, at two distances in units of `scale`.  k x d -> 20 k x d"""
     rng = generator(seed, "around")
-    steps = rng.choice([0.01, 0.1], size=(20, len(top), 1)) * (upper - lower)
-    around = top + steps * rng.standard_normal((20, *top.shape))
-    return maximise_in_box(
-        lambda Y: model(features(Y)), lower, upper, seed=seed, extra=around.reshape(-1, len(lower)), raw=512
-    )
+    steps = rng.choice([0.01, 0.1], size=(20, len(points), 1)) * scale
+    near: Array = (points + steps * rng.standard_normal((20, *points.shape))).reshape(-1, points.shape[1])
+    return near
+
+
+def propose_embedded(
+    trials: Sequence[Trial], goals: Goals, features: Features, side: float, d: int, seed: int
+) -> tuple[Array, float]:
+    """The point of [-side, side]^d with the largest log-EI, and its value; looked for also around the best points so far."""
+    acquisition = Through(embedded_log_ei(trials, goals, features(coordinates(trials)), seed=seed), features)
+    ends = np.full(d, side)
+    extra = around(best_embedded(trials, goals), 2.0 * ends, seed)
+    return maximise_in_box(acquisition, -ends, ends, seed=seed, extra=extra, raw=512)
 
 
 def is_repeated(x: Array, trials: Sequence[Trial]) -> bool:
@@ -99,10 +114,25 @@ def is_repeated(x: Array, trials: Sequence[Trial]) -> bool:
     return any(float(np.abs(t.x - x).max()) < 1e-9 for t in trials)
 
 
-def first_new(draw: Callable[[int], tuple[Array, Array]], trials: Sequence[Trial], seed: int) -> tuple[Array, Array]:
+def first_new(draw: Draw, trials: Sequence[Trial], seed: int) -> tuple[Array, Array]:
     """The first (x, y) that `draw` gives for ten seeds that was not proposed before; the tenth at last."""
     for k in range(10):
         x, y = draw(derive(seed, "new", k))
         if not is_repeated(x, trials):
             break
     return x, y
+
+
+def by_model(x: Array, y: Array, log_ei: float, **note: Any) -> Suggestion:
+    """A point that the model proposed, with its log-EI (of the standardised objective) in the note."""
+    return Suggestion(x, y, {**note, "by": "model", "log_ei": round(log_ei, 4)})
+
+
+def uniform_draw(side: float, d: int, up: Callable[[Array], Array]) -> Draw:
+    """Uniform points of [-side, side]^d and where they lie in the cube."""
+
+    def draw(seed: int) -> tuple[Array, Array]:
+        y = generator(seed, "initial").uniform(-side, side, d)
+        return up(y), y
+
+    return draw

@@ -8,20 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 from ..geometry import Embedding
 from ..goals import Goals
 from ..history import Trial
+from ..models.surrogate import Surrogate, in_units
 
 if TYPE_CHECKING:
-    from torch import Tensor
-
-    from ._gp import GP
-    from ._surrogate import Surrogate
+    from ._surrogate import Surrogate as OutcomeModels
     from ._view import EmbeddedView
 
 Array: TypeAlias = NDArray[np.float64]
@@ -31,48 +30,29 @@ Array: TypeAlias = NDArray[np.float64]
 class Predictor:
     """A fitted model of one outcome: value = sign * (the model's value) + offset."""
 
-    model: Any  # a MahalanobisGP, or several `GP`s that are averaged
+    model: Surrogate
     sign: float = 1.0
     offset: float = 0.0
 
     def predict(self, P: Array) -> tuple[Array, Array]:
         """Mean and variance of the noiseless outcome at the model's own coordinates.  k x c -> k, k"""
-        import torch
-
         parts = [rows for rows in np.array_split(np.asarray(P, dtype=float), max(1, len(P) // 250)) if len(rows)]
         with torch.no_grad():
-            both = [self._moments(torch.from_numpy(np.ascontiguousarray(rows))) for rows in parts]
+            both = [in_units(self.model, torch.from_numpy(np.ascontiguousarray(rows))) for rows in parts]
         if not both:
             return np.zeros(0), np.zeros(0)
-        mean, variance = (np.concatenate([pair[i].numpy() for pair in both]) for i in (0, 1))
-        return self.sign * mean + self.offset, np.maximum(variance, 0.0)
-
-    def _moments(self, P: Tensor) -> tuple[Tensor, Tensor]:
-        if not isinstance(self.model, Sequence):
-            mean, variance = self.model.moments(P.unsqueeze(-2))
-            return mean, variance
-        import torch
-
-        pairs = [gp.posterior(P) for gp in self.model]
-        means, variances = (torch.stack([p[i] for p in pairs]) for i in (0, 1))
-        return means.mean(0), variances.mean(0) + means.var(0, unbiased=False)
+        mean, sd = (np.concatenate([pair[i].numpy() for pair in both]) for i in (0, 1))
+        return self.sign * mean + self.offset, np.square(sd)
 
     @property
     def noise(self) -> float:
         """The typical variance of a measurement, as the model has it."""
-        if not isinstance(self.model, Sequence):
-            return float(self.model.noise.mean()) * float(self.model.scale) ** 2
-        return float(np.mean([float(gp.noise.mean()) * gp.spread**2 for gp in self.model]))
+        return float(self.model.noise.mean()) * float(self.model.scale) ** 2
 
     def leave_one_out(self) -> tuple[Array, Array]:
         """Mean and standard deviation of each measurement as the others predict it, the kernel kept.  -> n, n"""
-        if not isinstance(self.model, Sequence):
-            mean, sd = (t.detach().numpy() for t in self.model.leave_one_out())
-            return self.sign * mean + self.offset, sd
-        pairs = [_left_out(gp) for gp in self.model]
-        means, variances = (np.stack([p[i] for p in pairs]) for i in (0, 1))
-        mean = means.mean(axis=0)
-        return self.sign * mean + self.offset, np.sqrt(variances.mean(axis=0) + means.var(axis=0))
+        mean, sd = (t.detach().numpy() for t in self.model.leave_one_out())
+        return self.sign * mean + self.offset, sd
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,7 +73,7 @@ class Fitted:
 
 
 def by_outcome(
-    goals: Goals, objectives: Sequence[Any], constraints: Sequence[Any], flip: float
+    goals: Goals, objectives: Sequence[Surrogate], constraints: Sequence[Surrogate], flip: float
 ) -> dict[str, Predictor]:
     """Models of the objectives (times `flip`, minimised) and of the violations g <= 0, as predictors of the outcomes."""
     out: dict[str, Predictor] = {}
@@ -104,18 +84,9 @@ def by_outcome(
     return out
 
 
-def in_embedding(seen: EmbeddedView, found: Surrogate, kind: str) -> Fitted:
+def in_embedding(seen: EmbeddedView, found: OutcomeModels, kind: str) -> Fitted:
     """The models of ALEBO in its present embedding; `kind` says how their metric was found."""
     models = by_outcome(seen.goals, found.objectives, found.constraints, -1.0)
     kind = kind if kind == "Laplace" else kind.lower()
     what = f"{kind} Mahalanobis model in {seen.embedding.dim} dimensions"
     return Fitted(seen.trials, seen.Y, seen.embedding.down, models, seen.embedding, what)
-
-
-def _left_out(gp: GP) -> tuple[Array, Array]:
-    """Leave-one-out mean and variance of the measurements (Rasmussen and Williams, eq. 5.12).  -> n, n"""
-    import torch
-
-    precision = torch.cholesky_inverse(gp.chol).diagonal()
-    mean = gp.shift + gp.spread * (gp.y - gp.alpha / precision)
-    return mean.numpy(), (gp.spread**2 / precision).numpy()

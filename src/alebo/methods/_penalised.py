@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from typing import Literal, TypeAlias
 
+import numpy as np
+from numpy.typing import NDArray
+
 from .._errors import InputError
 from ..goals import Goals
 from ..history import History
 from ..space import Space
 from ._method import Method
 
+Array: TypeAlias = NDArray[np.float64]
 Infeasible: TypeAlias = Literal["refuse", "worst"]
 INFEASIBLE = "'refuse' problems with outcome constraints, or count an infeasible point as the 'worst' objective seen"
 
@@ -40,3 +44,11 @@ def told(history: History, goals: Goals) -> dict[int, float]:
     objective = {t.number: float(goals.objective_values(t.outcomes)[0]) for t in complete}
     worst = max(objective.values(), default=0.0)
     return {t.number: objective[t.number] if goals.feasible(t.outcomes) else worst for t in complete}
+
+
+def measured(history: History, space: Space, goals: Goals) -> tuple[Array, Array]:
+    """All evaluated points and values to minimise; a failed evaluation counts as the worst, or it would come again."""
+    complete, failed = history.complete, history.failed
+    y = [float(goals.objective_values(t.outcomes)[0]) for t in complete]
+    X = space.snap(np.stack([t.x for t in (*complete, *failed)]))
+    return X, np.array(y + [max(y)] * len(failed))

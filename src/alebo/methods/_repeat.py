@@ -52,6 +52,6 @@ def estimates(seen: EmbeddedView, fit: Callable[[], Surrogate]) -> Mapping[int, 
     if not model.noise_is_evident():
         return None
     out: dict[int, Mapping[str, Outcome]] = {t.number: t.outcomes for t in seen.history.complete}
-    for t, posterior in zip(seen.trials, model.believed(), strict=True):
+    for t, posterior in zip(seen.trials, model.estimates(), strict=True):
         out[t.number] = {**t.outcomes, **posterior}
     return out

@@ -1,11 +1,11 @@
-"""The models of all outcomes in one shared embedding, and the acquisition that the goals call for (paper, S7)."""
+"""The models of all outcomes of a history, and the acquisition function that the goals call for (paper, S7)."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import torch
@@ -15,9 +15,12 @@ from torch import Tensor
 
 from .._seeds import derive
 from ..acquisition import Acquisition, LogEI, NoisyLogEHVI, NoisyLogEI, PerCost, PerLook, at_target
-from ..goals import AtMost, Goals, Outcome
+from ..goals import Goals, Outcome
 from ..history import Trial
-from ..models import MahalanobisGP
+from ..models.outcomes import Compression, reported_variances
+from ..models.surrogate import in_units
+
+Array: TypeAlias = NDArray[np.float64]
 
 NOISY = (
     1e-3  # inferred noise variance, of standardised outcomes, from which measured values are no longer taken as true
@@ -26,21 +29,33 @@ NOISY = (
 
 @dataclass(frozen=True, eq=False)
 class Surrogate:
-    """One fitted model for each objective (of its negative: BoTorch maximises), constraint (g <= 0) and cost (its log)."""
+    """One fitted model for each objective (of its negative: BoTorch maximises), constraint (g <= 0) and cost (its log).
+
+    The models follow `models.surrogate`; which kind they are is the method's choice.
+    """
 
     goals: Goals
     Y: Tensor  # n x d
-    objectives: tuple[MahalanobisGP, ...]
-    constraints: tuple[MahalanobisGP, ...]
-    cost: MahalanobisGP | None
-    values: NDArray[np.float64]  # n x k, objectives as measured, minimised
+    objectives: tuple[Any, ...]
+    constraints: tuple[Any, ...]
+    cost: Any | None
+    values: Array  # n x k, objectives as measured, minimised
     feasible: NDArray[np.bool_]  # n, as measured
+    squeezed: Mapping[str, Compression]  # by model: the map of its outcomes, where some are extreme
 
     @property
-    def models(self) -> dict[str, MahalanobisGP]:
+    def models(self) -> dict[str, Any]:
+        """All models by a short name."""
         named = [(f"objective {i}", m) for i, m in enumerate(self.objectives)]
         named += [(f"constraint {i}", m) for i, m in enumerate(self.constraints)]
         return dict(named + ([] if self.cost is None else [("cost", self.cost)]))
+
+    @property
+    def compressed(self) -> list[str]:
+        """The outcomes of which some values are so extreme that the models see them compressed: for a trial's note."""
+        names = {f"objective {i}": g.outcome for i, g in enumerate(self.goals.objectives)}
+        names |= {f"constraint {i}": c.outcome for i, c in enumerate(self.goals.constraints)}
+        return list(dict.fromkeys(names[name] for name in self.squeezed if name in names))
 
     @property
     def noisy(self) -> bool:
@@ -48,7 +63,7 @@ class Surrogate:
         return any(float(m.noise.median()) > NOISY for m in (*self.objectives, *self.constraints))
 
     def noise_is_evident(self) -> bool:
-        """Whether standard errors were told, or the data speak clearly for noise: by a likelihood ratio against none."""
+        """Whether standard errors were reported, or the data speak clearly for noise: by a likelihood ratio against none."""
         for m in (*self.objectives, *self.constraints):
             if m.known_noise:
                 if float(m.noise.median()) > NOISY:
@@ -57,28 +72,27 @@ class Surrogate:
                 return True
         return False
 
-    def believed(self) -> list[dict[str, Outcome]]:
-        """The posterior mean and standard deviation of every objective and constrained outcome at the trained points."""
+    def estimates(self) -> list[dict[str, Outcome]]:
+        """The posterior mean and standard deviation of every objective and constrained outcome at the training points."""
         out: list[dict[str, Outcome]] = [{} for _ in range(len(self.Y))]
 
-        def add(name: str, model: MahalanobisGP, sign: float, bound: float) -> None:
-            for i, (mean, variance) in enumerate(zip(*model.moments(self.Y.unsqueeze(-2)), strict=True)):
-                out[i][name] = Outcome(sign * float(mean) + bound, float(variance) ** 0.5)
+        def add(name: str, model: Any, back: Callable[[float], float]) -> None:
+            for i, (mean, sd) in enumerate(zip(*in_units(model, self.Y), strict=True)):
+                out[i][name] = Outcome(back(float(mean)), float(sd))
 
         for c, model in zip(self.goals.constraints, self.constraints, strict=True):
-            add(c.outcome, model, 1.0 if isinstance(c, AtMost) else -1.0, c.bound)
+            add(c.outcome, model, c.value)
         for g, model in zip(self.goals.objectives, self.objectives, strict=True):
-            add(g.outcome, model, -self.goals.sign(g.outcome), 0.0)
+            sign = -self.goals.sign(g.outcome)
+            add(g.outcome, model, lambda v, sign=sign: sign * v)  # type: ignore[misc]
         return out
 
-    def packed(self) -> dict[str, list[list[float]]]:
+    def packed(self) -> dict[str, Any]:
         """Where the next fit starts, as plain numbers short enough for a note."""
-        return {
-            name: [[float(f"{v:.6g}") for v in part] for part in model.memory] for name, model in self.models.items()
-        }
+        return {name: _rounded(model.memory) for name, model in self.models.items()}
 
     @property
-    def model(self) -> MahalanobisGP | ModelList:
+    def model(self) -> Any:
         """All models as BoTorch takes them: the one, or a list of objectives (maximised) and constraints (g <= 0)."""
         models = (*self.objectives, *self.constraints)
         return models[0] if len(models) == 1 else ModelList(*models)
@@ -86,9 +100,20 @@ class Surrogate:
     @property
     def best(self) -> float:
         """The best feasible value as measured, maximised: `best_f` of BoTorch's acquisition functions."""
-        values = self.objectives[0].train_targets
+        first = self.objectives[0]
+        values = first.shift + first.scale * first.v
         good = torch.from_numpy(self.feasible)
         return float(values[good].max() if bool(good.any()) else values.min())
+
+    def ranked(self) -> NDArray[np.int64]:
+        """The trials from the best to the worst: feasible ones first, or else by how far they violate the constraints.
+
+        By the first objective where there are several.  -> n
+        """
+        if self.feasible.any() or not self.constraints:
+            return np.lexsort((self.values[:, 0], ~self.feasible))
+        amounts = [(c.shift + c.scale * c.v).clamp_min(0.0).numpy() for c in self.constraints]
+        return np.argsort(np.sum(amounts, axis=0), kind="stable")
 
     def share(self, i: int, of: int = 3) -> Surrogate:
         """The same with a third of every model's samples: another third for each i."""
@@ -130,55 +155,106 @@ class Surrogate:
             return PerLook(acquisition, self.objectives, log_cost)
         return acquisition if self.cost is None else PerCost(acquisition, self.cost)
 
-    def reference(self) -> NDArray[np.float64] | None:
+    def log_ei(self, pending: Tensor | None = None, failed: Tensor | None = None) -> LogEI:
+        """Constrained log-EI over the best posterior mean at a feasible point: what the other papers' methods maximise.
+
+        Pending points count as measured at the models' means; failed ones as bad as the worst, or they would come again.
+        """
+        objective, constraints = self.objectives[0], self.constraints
+        best: Tensor | None = None
+        if self.feasible.any():
+            known = objective.marginals(self.Y).mean  # p x n
+            best = known[:, torch.from_numpy(self.feasible)].max(1, keepdim=True).values
+        if failed is not None and len(failed):
+            objective = objective.conditioned(failed, objective.v.min().expand(len(failed)))
+        if pending is not None and len(pending):
+            likely = all(float((c.shift + c.scale * c.marginals(pending).mean).max()) <= 0.0 for c in constraints)
+            if best is not None and likely:
+                best = torch.maximum(best, objective.marginals(pending).mean.max(1, keepdim=True).values)
+            objective, constraints = (
+                objective.believing(pending),
+                tuple(c.believing(pending) for c in constraints),
+            )
+        return LogEI(objective, constraints, best=best)
+
+    def reference(self) -> Array | None:
         """The given reference point, maximised; None where one of them is to be inferred."""
         given = [g.reference for g in self.goals.objectives]
         if any(r is None for r in given):
             return None
-        signs = [self.goals.sign(g.outcome) for g in self.goals.objectives]
-        return -np.array([s * float(r) for s, r in zip(signs, given, strict=True) if r is not None])
+        out = []
+        for i, (g, r) in enumerate(zip(self.goals.objectives, given, strict=True)):
+            value = np.array([-self.goals.sign(g.outcome) * float(r)]) if r is not None else np.zeros(1)
+            name = f"objective {i}"
+            out.append(float(self.squeezed[name](value)[0]) if name in self.squeezed else float(value[0]))
+        return np.array(out)
+
+
+Build: TypeAlias = Callable[..., Any]  # (X, values, *, variances, seed, warm) -> a model
 
 
 def fit_surrogate(
-    Y: NDArray[np.float64],
+    Y: Array,
     trials: Sequence[Trial],
     goals: Goals,
     *,
-    build: Callable[..., MahalanobisGP],
-    warm: Mapping[str, Sequence[Sequence[float]]],
-    infer_noise: bool,
-    seed: int,
+    build: Build,
+    warm: Mapping[str, Any] | None = None,
+    infer_noise: bool = True,
+    seed: int = 0,
 ) -> Surrogate:
-    """A model of every outcome at the embedded points Y of completed trials, each made by `build`.  Y: n x d"""
-    X = torch.from_numpy(np.ascontiguousarray(Y))
+    """A model of every outcome at the points Y of completed trials, each made by `build`.
 
-    def model(name: str, outcome: str, transform: Any) -> MahalanobisGP:
+    Outcomes so extreme that they would hide all other differences are compressed first (`models.outcomes.Compression`).
+
+    Args:
+        Y: n x d, where the models see the trials.
+        trials: n completed trials.
+        goals: what is wanted of their outcomes.
+        build: called with (X, values, variances=, seed=, warm=) for each outcome.
+        warm: what `Surrogate.packed` returned for fewer data.
+        infer_noise: whether noise is inferred where no standard errors were reported; else it is zero.
+        seed: of the fits.
+
+    Returns:
+        The fitted models.
+    """
+    X = torch.from_numpy(np.ascontiguousarray(Y))
+    squeezed: dict[str, Compression] = {}
+
+    def model(name: str, outcome: str, transform: Callable[[Array], Array], zero: bool = False) -> Any:
         raw = [t.outcomes[outcome] for t in trials]
-        sems = np.array([np.nan if o.sem is None else o.sem for o in raw])
-        variances: NDArray[np.float64] | None = None
-        if np.isfinite(sems).any():  # known standard errors; where one is missing, the typical one
-            variances = np.where(np.isfinite(sems), sems, np.nanmedian(sems)) ** 2
-        elif not infer_noise:
+        values = transform(np.array([o.mean for o in raw]))
+        squeeze = Compression.of(values)
+        if squeeze.changes(values).any():
+            squeezed[name] = squeeze
+            values = squeeze(values) - (float(squeeze(np.zeros(1))[0]) if zero else 0.0)  # a constraint's zero stays
+        variances = reported_variances([o.sem for o in raw])
+        if variances is None and not infer_noise:
             variances = np.zeros(len(raw))
         return build(
             X,
-            torch.from_numpy(transform(np.array([o.mean for o in raw]))),
+            torch.from_numpy(values),
             variances=None if variances is None else torch.from_numpy(variances),
             seed=derive(seed, name),
-            warm=warm.get(name, ()),
+            warm=(warm or {}).get(name, ()),
         )
 
     objectives = tuple(
-        model(f"objective {i}", g.outcome, lambda v, g=g: -goals.sign(g.outcome) * v)
+        model(f"objective {i}", g.outcome, lambda v, g=g: -goals.sign(g.outcome) * v)  # type: ignore[misc]
         for i, g in enumerate(goals.objectives)
     )
     constraints = tuple(
-        model(f"constraint {i}", c.outcome, lambda v, c=c: (v - c.bound) * (1.0 if isinstance(c, AtMost) else -1.0))
-        for i, c in enumerate(goals.constraints)
+        model(f"constraint {i}", c.outcome, c.violation, zero=True) for i, c in enumerate(goals.constraints)
     )
     cost = None
     if goals.cost is not None:
         cost = model("cost", goals.cost.outcome, lambda v: np.log(np.maximum(v, 1e-300)))
     values = np.stack([goals.objective_values(t.outcomes) for t in trials])
     feasible = np.array([goals.feasible(t.outcomes) for t in trials])
-    return Surrogate(goals, X, objectives, constraints, cost, values, feasible)
+    return Surrogate(goals, X, objectives, constraints, cost, values, feasible, squeezed)
+
+
+def _rounded(memory: Any) -> Any:
+    """Numbers to six digits, at any depth."""
+    return [_rounded(v) if isinstance(v, list | tuple) else float(f"{v:.6g}") for v in memory]

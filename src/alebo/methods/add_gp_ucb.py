@@ -14,10 +14,11 @@ from numpy.typing import NDArray
 from .._seeds import derive, generator
 from ..goals import Goals
 from ..history import History
+from ..models.additive import LENGTHSCALES, Groups, fit_additive, minimise_bounds, random_groups
 from ..space import Space
-from ._additive import LENGTHSCALES, Groups, fit_additive, minimise_bounds, random_groups
 from ._embedded import is_repeated
 from ._method import Method, Suggestion, Supports, setting
+from ._penalised import measured
 
 Array: TypeAlias = NDArray[np.float64]
 
@@ -85,11 +86,3 @@ class AddGPUCB(Method):
         _, draw, size, groups = max(found, key=lambda f: f[0])
         gp = fit_additive(X, y, groups, lengthscales=LENGTHSCALES, iterations=8)
         return {"draw": draw, "size": size, "lengthscale": gp.lengthscale}
-
-
-def measured(history: History, space: Space, goals: Goals) -> tuple[Array, Array]:
-    """All evaluated points and values to minimise; a failed evaluation counts as the worst, or it would come again."""
-    complete, failed = history.complete, history.failed
-    y = [float(goals.objective_values(t.outcomes)[0]) for t in complete]
-    X = space.snap(np.stack([t.x for t in (*complete, *failed)]))
-    return X, np.array(y + [max(y)] * len(failed))

@@ -17,20 +17,21 @@ from numpy.typing import NDArray
 
 from .._errors import InputError
 from .._seeds import derive, generator
+from ..acquisition.maximize import qmc_points
 from ..goals import Goals
 from ..history import History, State, Trial
 from ..space import Space
+from ._design import initial_points
 from ._method import Suggestion, Supports, setting
 from ._penalised import INFEASIBLE, Infeasible, Penalised, told
-from .turbo import (
+from ._trust_region import (
     LENGTH,
     SHORTEST,
     Region,
     candidates,
     fit_region,
-    initial_points,
-    qmc_points,
     replay,
+    take_smallest,
     thompson,
 )
 
@@ -146,13 +147,9 @@ class BAxUS(Penalised):
             gp = fit_region(Y, y)
             count = min(100 * bins.dim, 2000) if self.candidates is None else self.candidates
             rng = generator(seed, "baxus", "candidates", batch)
-            places = candidates(Y[np.argmin(y)], region.length, gp.lengthscales.numpy(), max(count, q), rng)
+            places = candidates(Y[np.argmin(y)], region.length, gp.lengthscales, max(count, q), rng)
             draws = thompson(gp, places, rest, derive(seed, "baxus", "draw", batch))
-            chosen = []
-            for draw in draws:
-                chosen.append(int(np.argmin(draw)))
-                draws[:, chosen[-1]] = math.inf  # no candidate twice
-            unit = np.concatenate([unit, places[chosen]])
+            unit = np.concatenate([unit, places[take_smallest(draws)]])
             first += [False] * rest
         Yq = 2.0 * unit - 1.0
         note = {"life": life, "stage": stage, "dim": bins.dim, "batch": batch}

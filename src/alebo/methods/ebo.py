@@ -20,12 +20,12 @@ from torch import Tensor
 from .._seeds import derive, generator
 from ..goals import Goals
 from ..history import History
+from ..models._algebra import safe_cholesky
+from ..models.additive import AdditiveGP, Groups, fit_additive, minimise_bounds, random_groups
 from ..space import Space
-from ._additive import AdditiveGP, Groups, fit_additive, minimise_bounds, random_groups
 from ._embedded import is_repeated
-from ._gp import safe_cholesky
 from ._method import Method, Suggestion, Supports, setting
-from .add_gp_ucb import measured
+from ._penalised import measured
 
 Array: TypeAlias = NDArray[np.float64]
 

@@ -6,24 +6,24 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-import numpy as np
-
-from .._seeds import derive, generator
+from .._seeds import derive
 from ..geometry import hesbo
 from ..goals import Goals
 from ..history import History, State, Trial
 from ..space import Space
 from ._embedded import (
     Embedded,
+    by_model,
     coordinates,
-    embedded_model,
+    embedded_models,
     embedding_size,
     first_new,
+    in_embedding,
     is_repeated,
-    maximise_embedded,
+    propose_embedded,
+    uniform_draw,
 )
 from ._fitted import Fitted, by_outcome
-from ._gp import fit_outcomes
 from ._method import Suggestion, Supports
 
 
@@ -46,36 +46,29 @@ class HeSBO(Embedded):
     def fitted(self, history: History, space: Space, goals: Goals, seed: int, *, fresh: bool = False) -> Fitted | None:
         d = embedding_size(self.dim, space.dimension)
         embedding = hesbo(space.dimension, d, derive(seed, "hesbo"))
-        trials = tuple(t for t in history.complete if t.y is not None and len(t.y) == d)
+        trials = tuple(in_embedding(history.complete, d))
         if len(trials) < 2:
             return None
-        P = coordinates(trials).numpy()
-        found = fit_outcomes(P, trials, goals, seed=derive(seed, "ask", len(history)))
-        models = by_outcome(goals, [[found.objective]], [[gp] for gp in found.constraints], 1.0)
-        return Fitted(trials, P, embedding.down, models, embedding, f"HeSBO's model in {d} dimensions")
+        P = coordinates(trials)
+        found = embedded_models(trials, goals, P, seed=derive(seed, "ask", len(history)))
+        models = by_outcome(goals, found.objectives, found.constraints, -1.0)
+        return Fitted(trials, P.numpy(), embedding.down, models, embedding, f"HeSBO's model in {d} dimensions")
 
     def suggest(self, history: History, space: Space, goals: Goals, q: int, seed: int) -> Sequence[Suggestion]:
         d = embedding_size(self.dim, space.dimension)
         embedding = hesbo(space.dimension, d, derive(seed, "hesbo"))
-        trials = [t for t in history if t.y is not None and len(t.y) == d]
+        trials = in_embedding(history, d)
         out: list[Suggestion] = []
         for _ in range(q):
             number = len(history) + len(out)
             here = derive(seed, "ask", number)
             started = sum(t.state is not State.FAILED for t in trials)
-            model_ready = sum(t.complete for t in trials) >= 2 and started >= self.initial
-
-            def draw(k: int) -> tuple[np.ndarray, np.ndarray]:
-                y = generator(k, "initial").uniform(-1.0, 1.0, d)
-                return embedding.up(y), y
-
-            x, y = first_new(draw, history, here)
-            note: dict[str, object] = {"by": "random"}
-            if model_ready:
-                model = embedded_model(trials, goals, coordinates(trials), seed=here)
-                best, log_ei = maximise_embedded(model, trials, goals, lambda Y: Y, -np.ones(d), np.ones(d), here)
+            x, y = first_new(uniform_draw(1.0, d, embedding.up), history, here)
+            found = Suggestion(x, y, {"by": "random"})
+            if sum(t.complete for t in trials) >= 2 and started >= self.initial:
+                best, log_ei = propose_embedded(trials, goals, lambda Y: Y, 1.0, d, here)
                 if not is_repeated(embedding.up(best), trials):
-                    x, y, note = embedding.up(best), best, {"by": "model", "log_ei": round(log_ei, 4)}
-            out.append(Suggestion(x, y, note))
-            trials.append(Trial(number, {}, x, y))  # pending from now on: the next of the batch keeps away
+                    found = by_model(embedding.up(best), best, log_ei)
+            out.append(found)
+            trials.append(Trial(number, {}, found.x, found.y))  # pending from now on: the next of the batch keeps away
         return out

@@ -14,8 +14,10 @@ from numpy.typing import NDArray
 from .._seeds import derive, generator
 from ..goals import Goals
 from ..history import History, Trial
+from ..models import ARDGP, fit_ard
+from ..models.outcomes import reported_variances, tamed
+from ..models.priors import embedded
 from ..space import Space
-from ._gp import GP, fit_ard_gp, kernel_of, squared_distances
 from ._method import Method, Suggestion, Supports, setting
 
 Array: TypeAlias = NDArray[np.float64]
@@ -45,7 +47,7 @@ class LineBO(Method):
         self._counts(per_line=1)
 
     @abstractmethod
-    def direction(self, gp: GP, x: Array, seed: int) -> Array:
+    def direction(self, gp: ARDGP, x: Array, seed: int) -> Array:
         """A unit vector along which to search from x.  -> D"""
 
     def suggest(self, history: History, space: Space, goals: Goals, q: int, seed: int) -> Sequence[Suggestion]:
@@ -57,15 +59,15 @@ class LineBO(Method):
             x = np.zeros(space.dimension) if not number else generator(here, "first").uniform(-1, 1, space.dimension)
             return [Suggestion(x, None, {"line": 0, "anchor": None})]
         X = np.stack([t.x for t in complete])
-        told = [t.outcomes[goals.objectives[0].outcome].sem for t in complete]
-        noise = None if any(s is None for s in told) else np.square([float(s) for s in told if s is not None])
-        values = np.array([goals.objective_values(t.outcomes)[0] for t in complete])
-        gp = fit_ard_gp(X, values, noise=noise, kernel="rbf", restarts=int(space.dimension <= 20), seed=here)
+        variances = reported_variances([t.outcomes[goals.objectives[0].outcome].sem for t in complete])
+        values = tamed(np.array([goals.objective_values(t.outcomes)[0] for t in complete]))
+        prior = embedded(space.dimension, "rbf", restarts=int(space.dimension <= 20))
+        gp = fit_ard(X, values, prior, variances=variances, seed=here)
         line = self._line(history, complete, values, gp, derive(seed, "line", number))
         t, x = self._search(line, gp, history)
         return [Suggestion(x, np.array([t]), {"line": line.number, "anchor": line.anchor.number})]
 
-    def _line(self, history: History, complete: Sequence[Trial], values: Array, gp: GP, seed: int) -> Line:
+    def _line(self, history: History, complete: Sequence[Trial], values: Array, gp: ARDGP, seed: int) -> Line:
         """The present line while it has evaluations left, else a new one through the incumbent."""
         last = next((t for t in reversed(history) if "line" in t.note), None)
         if last is not None and last.y is not None:
@@ -76,12 +78,11 @@ class LineBO(Method):
                 return Line(int(last.note["line"]), anchor, (farthest.x - anchor.x) / float(np.asarray(farthest.y)[0]))
         score = values
         if float(gp.noise.max()) > _NOISY:
-            with torch.no_grad():
-                score = gp.posterior(gp.X)[0].numpy()
+            score = gp.marginals(gp.points).mean[0].numpy()
         anchor = complete[int(np.argmin(score))]
         return Line(1 + (int(last.note["line"]) if last is not None else 0), anchor, self.direction(gp, anchor.x, seed))
 
-    def _search(self, line: Line, gp: GP, history: History) -> tuple[float, Array]:
+    def _search(self, line: Line, gp: ARDGP, history: History) -> tuple[float, Array]:
         """The smallest lower confidence bound on the line, by two grids; points tried before are left out."""
         low, high = line.ends()
         gap = 1e-4 * (high - low)
@@ -91,9 +92,8 @@ class LineBO(Method):
         def best(grid: Array) -> float:
             free = grid[np.abs(grid[:, None] - np.array(tried)).min(axis=1) >= gap]
             grid = free if len(free) else grid
-            with torch.no_grad():
-                mean, variance = gp.posterior(torch.from_numpy(line.at(grid)))
-            return float(grid[int(torch.argmin(mean - self.width * variance.sqrt()))])
+            found = gp.marginals(torch.from_numpy(line.at(grid)))
+            return float(grid[int(torch.argmin(found.mean[0] - self.width * found.variance[0].sqrt()))])
 
         coarse = best(np.linspace(low, high, 501))
         step = (high - low) / 500
@@ -129,7 +129,7 @@ class CoordinateLineBO(LineBO):
     name: ClassVar[str] = "coordinate-linebo"
     title: ClassVar[str] = "CoordinateLineBO"
 
-    def direction(self, gp: GP, x: Array, seed: int) -> Array:
+    def direction(self, gp: ARDGP, x: Array, seed: int) -> Array:
         u = np.zeros(len(x))
         u[generator(seed, "axis").integers(len(x))] = 1.0
         return u
@@ -142,7 +142,7 @@ class RandomLineBO(LineBO):
     name: ClassVar[str] = "random-linebo"
     title: ClassVar[str] = "RandomLineBO"
 
-    def direction(self, gp: GP, x: Array, seed: int) -> Array:
+    def direction(self, gp: ARDGP, x: Array, seed: int) -> Array:
         return _pointing_inside(generator(seed, "sphere").standard_normal(len(x)), x)
 
 
@@ -153,12 +153,12 @@ class DescentLineBO(LineBO):
     name: ClassVar[str] = "descent-linebo"
     title: ClassVar[str] = "DescentLineBO"
 
-    def direction(self, gp: GP, x: Array, seed: int) -> Array:
-        mean, covariance = gradient_posterior(gp, x)
-        draw = torch.from_numpy(generator(seed, "gradient").standard_normal(len(x)))
-        values, vectors = torch.linalg.eigh(covariance)
-        g = mean + vectors @ (values.clamp_min(0.0).sqrt() * draw)
-        return _pointing_inside(-g.numpy(), x)
+    def direction(self, gp: ARDGP, x: Array, seed: int) -> Array:
+        mean, covariance = gp.gradient(x)
+        draw = generator(seed, "gradient").standard_normal(len(x))
+        values, vectors = np.linalg.eigh(covariance)
+        g = mean + vectors @ (np.sqrt(np.maximum(values, 0.0)) * draw)
+        return _pointing_inside(-g, x)
 
 
 def _pointing_inside(g: Array, x: Array) -> Array:
@@ -169,14 +169,3 @@ def _pointing_inside(g: Array, x: Array) -> Array:
         u = -g
     unit: Array = u / np.linalg.norm(u)
     return unit
-
-
-def gradient_posterior(gp: GP, x: Array) -> tuple[torch.Tensor, torch.Tensor]:
-    """Mean and covariance of the gradient at x for an RBF process, in the user's units.  D -> D, D x D"""
-    l2 = gp.lengthscales.square()
-    at = torch.from_numpy(np.ascontiguousarray(x))
-    k, _ = kernel_of(squared_distances(at[None] / gp.lengthscales, gp.X / gp.lengthscales), "rbf")
-    G = (gp.scale * k[0])[:, None] * (gp.X - at) / l2  # n x D: d k(x, X) / dx
-    V = torch.linalg.solve_triangular(gp.chol, G, upper=False)
-    covariance = torch.diag(gp.scale / l2) - V.T @ V
-    return gp.spread * (gp.alpha @ G), gp.spread**2 * covariance

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar, TypeAlias
 
 import numpy as np
@@ -16,12 +17,13 @@ from ..history import History, State, Trial
 from ..space import Space
 from ._embedded import (
     Embedded,
-    coordinates,
-    embedded_model,
+    by_model,
     embedding_size,
     first_new,
+    in_embedding,
     is_repeated,
-    maximise_embedded,
+    propose_embedded,
+    uniform_draw,
 )
 from ._method import Suggestion, Supports, setting
 
@@ -56,25 +58,17 @@ class REMBO(Embedded):
             number = len(history) + len(out)
             turn = number % self.projections
             here = derive(seed, "ask", number)
-            A = projection(space.dimension, d, derive(seed, "rembo", turn))
-            trials = [t for t in everything if t.y is not None and t.note.get("projection") == turn and len(t.y) == d]
+            up = partial(clip_up, projection(space.dimension, d, derive(seed, "rembo", turn)))
+            trials = [t for t in in_embedding(everything, d) if t.note.get("projection") == turn]
             started = sum(t.state is not State.FAILED for t in trials)
-
-            def draw(k: int, A: Array = A) -> tuple[Array, Array]:
-                y = generator(k, "initial").uniform(-side, side, d)
-                return clip_up(A, y), y
-
-            x, y = first_new(draw, everything, here)
-            note: dict[str, object] = {"projection": turn, "by": "random"}
+            x, y = first_new(uniform_draw(side, d, up), everything, here)
+            found = Suggestion(x, y, {"projection": turn, "by": "random"})
             if started >= self.initial and sum(t.complete for t in trials) >= 2:
-                model = embedded_model(trials, goals, coordinates(trials) / side, seed=here)
-                ends = np.full(d, side)
-                best, log_ei = maximise_embedded(model, trials, goals, lambda Y: Y / side, -ends, ends, here)
-                if not is_repeated(clip_up(A, best), trials):
-                    x, y = clip_up(A, best), best
-                    note = {"projection": turn, "by": "model", "log_ei": round(log_ei, 4)}
-            out.append(Suggestion(x, y, note))
-            everything.append(Trial(number, {}, x, y, note=note))
+                best, log_ei = propose_embedded(trials, goals, lambda Y: Y / side, side, d, here)
+                if not is_repeated(up(best), trials):
+                    found = by_model(up(best), best, log_ei, projection=turn)
+            out.append(found)
+            everything.append(Trial(number, {}, found.x, found.y, note=found.note))
         return out
 
 

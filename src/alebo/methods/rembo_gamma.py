@@ -18,11 +18,21 @@ from torch import Tensor
 
 from .._errors import InputError
 from .._seeds import derive, generator
+from ..acquisition import Through, maximise_in_box
 from ..goals import Goals
 from ..history import History, Trial
 from ..space import Space
-from ._embedded import Embedded, coordinates, embedded_model, embedding_size, first_new, is_repeated
-from ._gp import maximise_in_box
+from ._embedded import (
+    Embedded,
+    around,
+    best_embedded,
+    by_model,
+    embedded_log_ei,
+    embedding_size,
+    first_new,
+    in_embedding,
+    is_repeated,
+)
 from ._method import Suggestion, Supports
 from .rembo import isotropic
 from .rembo_phi import psi
@@ -47,17 +57,16 @@ class REMBOGamma(Embedded):
         d = embedding_size(self.dim, space.dimension)
         here = derive(seed, "ask", len(history))
         zonotope = Zonotope.random(space.dimension, d, derive(seed, "rembo-gamma"))
-        trials = [t for t in history if t.y is not None and len(t.y) == d]
+        trials = in_embedding(history, d)
 
         def draw(k: int) -> tuple[Array, Array]:
             Y, L = zonotope.sample(1, k)
             return zonotope.of_dual(L)[0], Y[0]
 
-        done = sum(t.complete for t in trials)
-        if done >= max(self.initial, 2):
+        if sum(t.complete for t in trials) >= max(self.initial, 2):
             x, log_ei = _propose(zonotope, trials, goals, here)
             if not is_repeated(x, history):
-                return [Suggestion(x, zonotope.B @ x, {"by": "model", "log_ei": round(log_ei, 4)})]
+                return [by_model(x, zonotope.B @ x, log_ei)]
         x, y = first_new(draw, history, here)
         return [Suggestion(x, y, {"by": "random"})]
 
@@ -75,19 +84,12 @@ def _propose(zonotope: Zonotope, trials: Sequence[Trial], goals: Goals, seed: in
     def features_of_x(X: Tensor) -> Tensor:
         return psi(X, X @ Q, Q) / spread
 
-    model = embedded_model(trials, goals, features_of_x(torch.from_numpy(np.stack([t.x for t in trials]))), seed=seed)
+    log_ei = embedded_log_ei(trials, goals, features_of_x(torch.from_numpy(np.stack([t.x for t in trials]))), seed=seed)
     _, starts = zonotope.sample(256, derive(seed, "starts"))
-    complete = sorted((t for t in trials if t.complete), key=lambda t: float(goals.objective_values(t.outcomes)[0]))
-    top = coordinates(complete[:3]).numpy()
-    rng = generator(seed, "around")
-    around = top + rng.choice([0.01, 0.1], size=(20, len(top), 1)) * spread * rng.standard_normal((20, *top.shape))
-    duals, inside = zonotope.dual(around.reshape(-1, zonotope.dim))
+    duals, inside = zonotope.dual(around(best_embedded(trials, goals), spread, seed))
     extra = np.concatenate([duals[inside], starts])
     reach = np.maximum(np.abs(extra).max(axis=0), 1.0) * 2.0
-
-    def acquisition(L: Tensor) -> Tensor:
-        return model(features_of_x((L @ B).clamp(-1.0, 1.0)))
-
+    acquisition = Through(log_ei, lambda L: features_of_x((L @ B).clamp(-1.0, 1.0)))
     best, value = maximise_in_box(acquisition, -reach, reach, seed=seed, extra=extra, raw=16)
     return zonotope.of_dual(best[None])[0], value
 
@@ -121,7 +123,7 @@ class Zonotope:
         return float(np.abs(self.B).sum(axis=1).mean())
 
     def gamma(self, Y: Array) -> Array:
-        """The nearest points of the cube with B x = y; a sentence where some y lies outside.  m x d_e -> m x D"""
+        """The nearest points of the cube with B x = y; an error where some y lies outside.  m x d_e -> m x D"""
         Y = np.atleast_2d(np.asarray(Y, dtype=float))
         L, inside = self.dual(Y)
         if not inside.all():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar, TypeAlias
 
 import numpy as np
@@ -18,12 +19,13 @@ from ..history import History
 from ..space import Space
 from ._embedded import (
     Embedded,
-    coordinates,
-    embedded_model,
+    by_model,
     embedding_size,
     first_new,
+    in_embedding,
     is_repeated,
-    maximise_embedded,
+    propose_embedded,
+    uniform_draw,
 )
 from ._method import Suggestion, Supports
 from .rembo import clip_up, isotropic
@@ -52,27 +54,15 @@ class REMBOPhi(Embedded):
         side = math.sqrt(d)
         here = derive(seed, "ask", len(history))
         A = isotropic(space.dimension, d, derive(seed, "rembo-phi"))
-        trials = [t for t in history if t.y is not None and len(t.y) == d]
-
-        def draw(k: int) -> tuple[Array, Array]:
-            y = generator(k, "initial").uniform(-side, side, d)
-            return clip_up(A, y), y
-
-        done = sum(t.complete for t in trials)
-        if done >= max(self.initial, 2):
+        up = partial(clip_up, A)
+        trials = in_embedding(history, d)
+        if sum(t.complete for t in trials) >= max(self.initial, 2):
             warp = Warp.of(A)
             spread = warp.spread(generator(seed, "spread").uniform(-side, side, (512, d)))
-
-            def features(Y: Tensor) -> Tensor:
-                return warp(Y) / spread
-
-            model = embedded_model(trials, goals, features(coordinates(trials)), seed=here)
-            ends = np.full(d, side)
-            y, log_ei = maximise_embedded(model, trials, goals, features, -ends, ends, here)
-            x = clip_up(A, y)
-            if not is_repeated(x, history):
-                return [Suggestion(x, y, {"by": "model", "log_ei": round(log_ei, 4)})]
-        x, y = first_new(draw, history, here)
+            y, log_ei = propose_embedded(trials, goals, lambda Y: warp(Y) / spread, side, d, here)
+            if not is_repeated(up(y), history):
+                return [by_model(up(y), y, log_ei)]
+        x, y = first_new(uniform_draw(side, d, up), history, here)
         return [Suggestion(x, y, {"by": "random"})]
 
 

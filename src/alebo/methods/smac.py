@@ -20,9 +20,9 @@ from .._seeds import derive
 from ..goals import Goals
 from ..history import History, State
 from ..space import Categorical, Float, Int, Space
+from ._design import initial_points
 from ._method import Suggestion, Supports, setting
 from ._penalised import INFEASIBLE, Infeasible, Penalised, told
-from .turbo import initial_points
 
 Array: TypeAlias = NDArray[np.float64]
 

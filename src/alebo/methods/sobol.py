@@ -7,12 +7,11 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from scipy.stats import qmc
 
-from .._seeds import generator
 from ..goals import Goals
 from ..history import History
 from ..space import Space
+from ._design import sobol_points
 from ._method import Method, Suggestion, Supports, setting
 
 
@@ -32,13 +31,3 @@ class Sobol(Method):
         numbers = np.arange(start, start + q) - int(self.centre)
         points = sobol_points(space.dimension, int(numbers[-1]) + 1, seed)
         return [Suggestion(np.zeros(space.dimension) if i < 0 else points[i]) for i in numbers]
-
-
-def sobol_points(D: int, n: int, seed: int) -> np.ndarray[tuple[int, int], np.dtype[np.float64]]:
-    """The first `n` points of the scrambled sequence in the cube; beyond its 21,201 dimensions, uniform draws.  -> n x D"""
-    rng = generator(seed, "sobol")
-    if D > qmc.Sobol.MAXDIM:
-        return np.stack([generator(seed, "sobol", i).uniform(-1, 1, D) for i in range(n)])
-    unit = qmc.Sobol(D, scramble=True, rng=rng).random_base2(max(0, int(np.ceil(np.log2(max(n, 1))))))
-    points: np.ndarray[tuple[int, int], np.dtype[np.float64]] = 2.0 * unit[:n] - 1.0
-    return points

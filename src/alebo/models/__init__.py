@@ -2,6 +2,8 @@
 
 from .ard import ARDGP as ARDGP
 from .ard import fit_ard as fit_ard
+from .ard import fit_best as fit_best
+from .ard import fit_mixture as fit_mixture
 from .mahalanobis import PAPER as PAPER
 from .mahalanobis import MahalanobisGP as MahalanobisGP
 from .mahalanobis import MahalanobisKernel as MahalanobisKernel
@@ -10,3 +12,5 @@ from .mahalanobis import default_inflation as default_inflation
 from .mahalanobis import fit_gp as fit_gp
 from .mahalanobis import sample_gp as sample_gp
 from .priors import ARDPrior as ARDPrior
+from .surrogate import Mixture as Mixture
+from .surrogate import Surrogate as Surrogate

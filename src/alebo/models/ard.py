@@ -23,11 +23,12 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 from torch import Tensor
 
+from .._errors import InputError
 from .._seeds import generator
 from ._algebra import LOG_2PI, invert, kernel_of, safe_cholesky, squared_distances
 from .outcomes import Standardisation
 from .priors import NOISE_FLOOR, ARDPrior, Kernel
-from .surrogate import Marginals
+from .surrogate import Marginals, Mixture
 
 Array: TypeAlias = NDArray[np.float64]
 
@@ -54,6 +55,7 @@ class ARDGP:
     scale: float = 1.0
     known_noise: bool = False
     log_density: float = math.nan  # log posterior density at the fit
+    candidates: tuple[tuple[float, ...], ...] = ()  # memories of the fits it was chosen among
 
     @classmethod
     def of(
@@ -151,6 +153,17 @@ class ARDGP:
         joint = self.variance * kernel_of(squared_distances(Z), self.kernel)[0] - V @ V.T
         return torch.from_numpy(self.mean + k @ self._weights[0]), torch.from_numpy(joint)
 
+    def gradient(self, x: Array) -> tuple[Array, Array]:
+        """Mean and covariance of the gradient at a point, standardised; squared exponential kernel only.  D -> D, D x D"""
+        if self.kernel != "rbf":
+            raise InputError(f"The gradient's distribution is for the kernel 'rbf'; got {self.kernel!r}.")
+        centre, U = self._scaled
+        z = (x - centre) / self.lengthscales
+        k = self.variance * kernel_of(squared_distances(z[None], U), self.kernel)[0][0]
+        G = k[:, None] * (U - z) / self.lengthscales  # n x D: d k(x, X) / dx
+        V = self._root_inverse @ G
+        return self._weights[0] @ G, np.diag(self.variance / self.lengthscales**2) - V.T @ V
+
     def draws(self, X: Tensor, count: int, seed: int) -> Tensor:
         """Joint draws of the noiseless outcome, in the user's units.  k x D -> count x k"""
         mean, covariance = self.covariance(X)
@@ -195,11 +208,15 @@ class ARDGP:
         return float(0.5 * (np.log(precision) - self._weights[0] ** 2 / precision - LOG_2PI).sum())
 
     @property
-    def memory(self) -> list[float]:
+    def memory(self) -> Sequence[Any]:
         """Where the next fit may start: log s, log noise, the typical log lengthscale, then index and value of others.
 
-        Few numbers at any D: only the lengthscales farthest from the typical one, and at most `KEPT` of them.
+        Few numbers at any D: only the lengthscales farthest from the typical one, and at most `KEPT` of them. For a process
+        that was chosen among several fits, one such list for each of them.
         """
+        return [list(m) for m in self.candidates] if self.candidates else self._memory()
+
+    def _memory(self) -> list[float]:
         log_l = np.log(self.lengthscales)
         typical = float(np.median(log_l))
         off = np.abs(log_l - typical)
@@ -348,6 +365,42 @@ def fit_ard(
         known_noise=known is not None,
         log_density=-value,
     )
+
+
+def fit_each(
+    X: Array | Tensor,
+    values: Array | Tensor,
+    priors: Sequence[ARDPrior],
+    *,
+    variances: Array | Tensor | None = None,
+    warm: Sequence[Sequence[float]] = (),
+    seed: int = 0,
+) -> list[ARDGP]:
+    """One fit for each prior; `warm` holds as many memories, or none (see `fit_ard`)."""
+    memories = warm if len(warm) == len(priors) else [()] * len(priors)
+    return [
+        fit_ard(X, values, prior, variances=variances, warm=memory, seed=seed)
+        for prior, memory in zip(priors, memories, strict=True)
+    ]
+
+
+def fit_best(X: Array | Tensor, values: Array | Tensor, priors: Sequence[ARDPrior], **options: Any) -> ARDGP:
+    """Of one fit for each prior the one with the largest leave-one-out density; it remembers all (see `fit_each`)."""
+    fits = fit_each(X, values, priors, **options)
+    return replace(max(fits, key=ARDGP.loo_log_density), candidates=tuple(tuple(gp._memory()) for gp in fits))
+
+
+def fit_mixture(X: Array | Tensor, values: Array | Tensor, priors: Sequence[ARDPrior], **options: Any) -> Mixture:
+    """The mixture of one fit for each prior: acquisition functions average over them (see `fit_each`)."""
+    return Mixture(tuple(fit_each(X, values, priors, **options)))
+
+
+def typical_lengthscales(model: ARDGP | Mixture) -> Array:
+    """The lengthscales of a process; of a mixture of processes their geometric means.  -> D"""
+    parts = model.models if isinstance(model, Mixture) else (model,)
+    logs = [np.log(part.lengthscales) for part in parts if isinstance(part, ARDGP)]
+    mean: Array = np.exp(np.mean(logs, axis=0))
+    return mean
 
 
 def refreshes(n: int) -> bool:

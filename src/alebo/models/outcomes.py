@@ -62,6 +62,11 @@ class Compression:
         return np.where(ratio > 1.0, far, values)
 
 
+def tamed(values: Array) -> Array:
+    """The values with extreme ones compressed; unchanged where none is extreme.  n -> n"""
+    return Compression.of(values)(values)
+
+
 @dataclass(frozen=True)
 class Standardisation:
     """outcome = shift + scale * standardised outcome."""

@@ -86,6 +86,9 @@ class Surrogate(Protocol):
     def draw(self, points: Tensor, rng: np.random.Generator) -> Drawn:
         """Joint draws at these points, one or more for each explanation.  k x d"""
 
+    def conditioned(self, points: Tensor, v: Tensor) -> Surrogate:
+        """The same model with noiseless observations `v`, standardised, at more points.  k x d, k"""
+
     def believing(self, points: Tensor) -> Surrogate:
         """The model as if these points had been measured and found at its mean: for pending points.  k x d"""
 
@@ -165,6 +168,10 @@ class Mixture:
     def draw(self, points: Tensor, rng: np.random.Generator) -> Drawn:
         """The draws of all models.  k x d"""
         return _Draws(tuple(m.draw(points, rng) for m in self.models))
+
+    def conditioned(self, points: Tensor, v: Tensor) -> Mixture:
+        """Every model with these observations.  k x d, k"""
+        return Mixture(tuple(m.conditioned(points, v) for m in self.models))
 
     def believing(self, points: Tensor) -> Mixture:
         """Every model as if the points had been found at its own mean.  k x d"""

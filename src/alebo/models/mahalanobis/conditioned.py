@@ -65,10 +65,19 @@ class Conditioned:
             by_variance = torch.where(left > 1e-12, by_variance, torch.zeros_like(left)).unsqueeze(-1)
             pull = by_mean.unsqueeze(-1) * self.alpha.unsqueeze(-2) - (2.0 * by_variance * V) @ self.Linv
             pull *= near
-            moved: Tensor = (pull @ self.Z - pull.sum(-1, keepdim=True) * Z) @ self.U
-            return moved.sum(0)
+            return self._moved(pull, Z).sum(0)
 
         return Marginals(mean, left.clamp_min(1e-12), back)
+
+    def slopes(self, W: Tensor) -> Tensor:
+        """The gradient of each metric's mean at single points, standardised.  k x d -> m x k x d"""
+        Z, _, _, near = self._project(W)
+        return self._moved(near * self.alpha.unsqueeze(-2), Z)
+
+    def _moved(self, pull: Tensor, Z: Tensor) -> Tensor:
+        """How derivatives by the kernel's entries, times these, move the points.  m x k x n, m x k x d -> m x k x d"""
+        moved: Tensor = (pull @ self.Z - pull.sum(-1, keepdim=True) * Z) @ self.U
+        return moved
 
 
 def factor(K: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:

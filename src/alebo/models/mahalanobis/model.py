@@ -141,9 +141,13 @@ class MahalanobisGP(Model, FantasizeMixin):
             self.scale,
         )
 
+    def conditioned(self, points: Tensor, v: Tensor) -> MahalanobisGP:
+        """The same model with noiseless observations `v`, standardised, at more points.  k x d, k"""
+        return self.condition_on_observations(points, (self.shift + self.scale * v).unsqueeze(-1))
+
     def believing(self, points: Tensor) -> MahalanobisGP:
         """The model as if these points had been measured and found at its mean: for pending points.  k x d"""
-        return self.condition_on_observations(points, self.moments(points.unsqueeze(-2))[0].unsqueeze(-1))
+        return self.conditioned(points, self.marginals(points).mean[0])
 
     @property
     def likelihood(self) -> Any:

@@ -19,7 +19,9 @@ from scipy.optimize import minimize
 from torch import Tensor
 
 from .._seeds import generator
-from ._gp import NOISE_FLOOR, safe_cholesky
+from ._algebra import safe_cholesky
+from .outcomes import Standardisation, tamed
+from .priors import NOISE_FLOOR
 
 Array: TypeAlias = NDArray[np.float64]
 Groups: TypeAlias = list[list[int]]
@@ -116,9 +118,9 @@ def fit_additive(
     """
     Xt = torch.from_numpy(np.ascontiguousarray(X))
     n, D = Xt.shape
-    shift, spread = float(np.mean(y)), float(np.std(y))
-    spread = spread if spread > 1e-12 * max(1.0, abs(shift)) else 1.0
-    z = torch.from_numpy((np.asarray(y, dtype=float) - shift) / spread)
+    y = tamed(np.asarray(y, dtype=float))
+    units = Standardisation.of(y)
+    z = torch.from_numpy(units(y))
     w = np.full(D, 1.0 / D) if weights is None else weights
     start = np.log(np.maximum([w[g].sum() for g in groups], 10 * _FLOOR))
     first = math.log(1e-2 if noise is None else max(noise, NOISE_FLOOR))
@@ -166,7 +168,7 @@ def fit_additive(
     K.diagonal().add_(sigma)
     L = safe_cholesky(K)
     alpha = torch.cholesky_solve(z[:, None], L)[:, 0]
-    return AdditiveGP(Xt, groups, lengthscale, scales, sigma, shift, spread, L, alpha, -value)
+    return AdditiveGP(Xt, groups, lengthscale, scales, sigma, units.shift, units.scale, L, alpha, -value)
 
 
 def minimise_bounds(

@@ -5,14 +5,18 @@ from __future__ import annotations
 import json
 import os
 import pickle
+import subprocess
 import sys
+import tempfile
 import textwrap
 import time
 from pathlib import Path
 
 import pytest
 
+import alebo
 from alebo import EvaluationError, InputError
+from alebo._processes import remove_stale_folders, temporary_folder
 from alebo.evaluator import CommandEvaluator, FunctionEvaluator, function
 
 PYTHON = (sys.executable, "-I", "-S", "-c")
@@ -176,3 +180,101 @@ def test_a_function_that_is_not_there(name: str, sentence: str) -> None:
 def test_function_found() -> None:
     assert function("json:dumps") is json.dumps
     assert function("os:path.join") is os.path.join
+
+
+# -- the trial's number, its seed, and what a program leaves behind -------------------------------------------------------
+
+
+def test_number_and_seed_reach_the_command_and_its_environment() -> None:
+    code = "import os, sys; print([int(a) for a in sys.argv[1:3]] == [int(os.environ['ALEBO_TRIAL']), int(os.environ['ALEBO_SEED'])] and int(sys.argv[1]))"
+    run = command(code, "{number}", "{seed}", "{x}").for_trial(12, 345)
+    assert run({"x": 1}) == {"loss": 12}
+    assert pickle.loads(pickle.dumps(run)) == run
+
+
+def test_a_parameter_called_seed_comes_first_and_one_called_params_is_refused() -> None:
+    run = command("import sys; print(float(sys.argv[1]))", "{seed}").for_trial(3, 99)
+    run.check(["seed"])
+    assert run({"seed": 0.5}) == {"loss": 0.5}
+    with pytest.raises(InputError, match=r"\{params\}.*Rename"):
+        command("pass", "{params}").check(["params"])
+
+
+def alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+def gone(marks: Path, count: int) -> bool:
+    """Whether the processes that wrote their numbers there have ended, after a moment at most."""
+    until = time.monotonic() + 10
+    while time.monotonic() < until:
+        pids = [int(p.name) for p in marks.iterdir()]
+        if len(pids) >= count and not any(map(alive, pids)):
+            return True
+        time.sleep(0.05)
+    return False
+
+
+# starts a child, a grandchild in a session of its own that holds our pipes and ignores TERM, and a daemon; each signs in
+FAMILY = """
+import os, signal, sys, time
+marks = sys.argv[1]
+def sign(): open(os.path.join(marks, str(os.getpid())), "w").close()
+def child(daemon):
+    if os.fork() == 0:
+        if daemon:
+            os.setsid()
+            signal.signal(signal.SIGTERM, signal.SIG_IGN)
+            if os.fork():
+                os._exit(0)
+        sign()
+        time.sleep(300)
+        os._exit(0)
+child(False); child(True); sign()
+while len(os.listdir(marks)) < 3: time.sleep(0.01)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs a subreaper")
+@pytest.mark.parametrize(("end", "words"), [("time.sleep(300)", "within 1 s"), ("print(1.0)", "")])
+def test_nothing_that_a_command_started_outlives_it(tmp_path: Path, end: str, words: str) -> None:
+    run = command(FAMILY + end, str(tmp_path), "{x}", timeout=1.0 if words else None)  # type: ignore[arg-type]
+    start = time.monotonic()
+    if words:
+        with pytest.raises(EvaluationError, match=words):
+            run({"x": 1})
+    else:
+        assert run({"x": 1}) == {"loss": 1.0}
+    assert time.monotonic() - start < 30  # not the five minutes for which the daemon holds our pipes
+    assert gone(tmp_path, 3)
+
+
+def test_a_flood_of_output_is_not_kept_and_the_last_line_is_read() -> None:
+    flood = "import sys\nfor _ in range(200): sys.stderr.write('x' * 65536); sys.stdout.write('y' * 65536)\nprint()\n"
+    assert command(flood + "print(2.5)", "{x}")({"x": 1}) == {"loss": 2.5}
+
+
+def test_terminal_escapes_of_a_program_stay_away_from_the_terminal() -> None:
+    code = r"import sys; sys.stderr.write('\x1b]0;owned\x07\x1b[31mred\x1b[2J \x9b5m alert\x07\n'); sys.exit(1)"
+    with pytest.raises(EvaluationError) as caught:
+        command(code, "{x}")({"x": 1})
+    assert "red" in str(caught.value)
+    assert not any(ord(c) < 32 or 127 <= ord(c) < 160 for c in str(caught.value))
+
+
+def test_folders_of_killed_processes_are_removed_and_those_of_living_ones_are_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    code = "import os, sys; from alebo._processes import temporary_folder\nwith temporary_folder() as f: os.kill(os.getpid(), 9)"
+    source = str(Path(alebo.__file__).parents[1])
+    environment = {**os.environ, "TMPDIR": str(tmp_path), "PYTHONPATH": source}
+    subprocess.run([sys.executable, "-c", code], env=environment, check=False)
+    assert len(list(tmp_path.iterdir())) == 1
+    with temporary_folder() as mine:
+        remove_stale_folders()
+        assert list(tmp_path.iterdir()) == [mine]
+    assert not list(tmp_path.iterdir())

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from tests.conftest import require_module, require_part
 
-from .postgres import programs, server
+from .postgres import Server, programs, running
 
 
 @pytest.fixture(autouse=True)
@@ -22,10 +23,22 @@ def _quiet() -> Iterator[None]:
     optuna.logging.set_verbosity(level)
 
 
+@pytest.fixture(autouse=True)
+def _own_spool(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Outcomes that cannot be written are kept beside the test's files, not in the home folder."""
+    monkeypatch.setenv("ALEBO_SPOOL", str(tmp_path / "spool"))
+
+
 @pytest.fixture(scope="session")
-def postgres() -> Iterator[str]:
-    """The URL of a running server."""
+def postgres_server() -> Iterator[Server]:
+    """A running server, which tests may stop and start."""
     require_part("PostgreSQL", programs() is not None, "Install it: apt-get install postgresql.")
     require_module("psycopg2", "postgres")
-    with server() as url:
-        yield url
+    with running() as made:
+        yield made
+
+
+@pytest.fixture
+def postgres(postgres_server: Server) -> str:
+    """The URL of a running server."""
+    return postgres_server.url

@@ -135,7 +135,7 @@ def _writable(path: Path) -> bool:
         os.close(os.open(path, os.O_RDWR))
     except OSError:
         return False
-    return os.access(path.parent, os.W_OK | os.X_OK)
+    return os.access(path.parent, os.W_OK | os.X_OK, effective_ids=os.access in os.supports_effective_ids)
 
 
 def _is_journal(path: Path) -> bool:

@@ -84,7 +84,7 @@ def repaired(lines: list[bytes]) -> tuple[list[bytes], dict[int, bytes]]:
             before.append(record)
             continue
         whole = joined(line, lines[i + 1]) if i + 1 in bad else None
-        found = pieces(line) if whole is None else [whole]
+        found = pieces(line, known) if whole is None else [whole]
         if whole is not None:
             second_half = i + 1
         if not found:

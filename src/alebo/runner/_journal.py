@@ -114,9 +114,9 @@ class Journal(JournalFileBackend):
         for attempt in (0, 1):
             lines = self._new_lines(log_number_from)
             records = self._checked_records(lines)
-            if None not in records or attempt:
+            if None not in records:
                 break
-            if self.read_only:
+            if self.read_only or attempt:
                 records = [read(x) for x in self._repaired_in_memory()[log_number_from:]]
                 break
             with self.alone():
@@ -148,7 +148,7 @@ class Journal(JournalFileBackend):
     def _repaired_in_memory(self) -> list[bytes]:
         with open(self.path, "rb") as file:
             after, bad = repaired(split(file.read()))
-        log.warning("%d damaged line(s) of %s were left out; the file is read-only.", len(bad), self.path)
+        log.warning("%d damaged line(s) of %s were left out while reading.", len(bad), self.path)
         return after
 
 

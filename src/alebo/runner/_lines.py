@@ -90,17 +90,27 @@ def plausible(record: dict[str, Any]) -> dict[str, Any] | None:
     return record
 
 
-def pieces(line: bytes) -> list[bytes]:
-    """The whole lines inside one whose newline was lost, or behind a line that was torn."""
+def pieces(line: bytes, checked: set[str] | frozenset[str] = frozenset()) -> list[bytes]:
+    """The whole lines inside one whose newline was lost, behind a line that was torn, or with only a bad checksum."""
     starts = [m.start() for m in _START.finditer(line)]
     found = []
     for start, stop in zip(starts, [*starts[1:], len(line)], strict=False):
         part = line[start:stop]
         ends = [m.end() for m in _SEALED.finditer(part)]
         part = (part[: ends[-1]] if ends else part.rstrip(b"\n")) + b"\n"
-        if intact(part) or (not has_checksum(part) and read(part) is not None):
+        if not intact(part):
+            part = _sealed_again(part)
+        if intact(part) or (not has_checksum(part) and read(part, checked) is not None):
             found.append(part)
     return found
+
+
+def _sealed_again(line: bytes) -> bytes:
+    """The line with its checksum written again, if only one byte of the checksum is damaged; else as it came."""
+    end = line.rstrip(b" \n")
+    seal = b'%s%08x"}' % (_KEY, zlib.crc32(end[:-_TAIL]))
+    damaged = sum(a != b for a, b in zip(seal, end[-_TAIL:], strict=False))
+    return end[:-_TAIL] + seal + b"\n" if len(end) > _TAIL and damaged == 1 else line
 
 
 def joined(first: bytes, second: bytes) -> bytes | None:

@@ -1,4 +1,4 @@
-"""The rooms and the direction of the arrows between them: every import is read, none may point the wrong way."""
+"""The layers: every import is read, and none may go to the same or a higher layer."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1] / "src" / "alebo"
 
-# A room may use rooms of a smaller number. Rooms of one number do not know each other, but for those in SIBLINGS.
+# A module may import modules of a smaller number. Modules of one number do not know each other, but for SIBLINGS.
 RANK = {
     "_errors": 0,
     "_seeds": 0,
@@ -49,7 +49,7 @@ RANK = {
     "cli": 7,
     "__main__": 8,
 }
-# Some of the outer rooms use another: a report shows plots and diagnostics. The test for cycles holds for them, too.
+# Some of the outer modules use another: a report shows plots and diagnostics. The test for cycles holds for them, too.
 SIBLINGS = {
     ("_seeds", "_errors"),
     ("space", "parameters"),
@@ -66,7 +66,7 @@ OPTIONAL = {"optuna", "matplotlib", "plotly", "mujoco", "smac", "cma", "pebble",
 
 
 def modules() -> dict[str, Path]:
-    """Dotted name (without `alebo.`; the door is "") of every file."""
+    """Dotted name (without `alebo.`; the package itself is "") of every file."""
     found = {}
     for path in sorted(ROOT.rglob("*.py")):
         parts = path.relative_to(ROOT).with_suffix("").parts
@@ -74,7 +74,7 @@ def modules() -> dict[str, Path]:
     return found
 
 
-def arrows(source: str, module: str, is_package: bool, known: set[str]) -> list[tuple[str, str, int, bool]]:
+def imports(source: str, module: str, is_package: bool, known: set[str]) -> list[tuple[str, str, int, bool]]:
     """(imported module, imported name, line, at module level) for every import of alebo, anywhere in the file."""
     tree = ast.parse(source)
     typing_only = {
@@ -108,22 +108,25 @@ def arrows(source: str, module: str, is_package: bool, known: set[str]) -> list[
     return out
 
 
-def room(module: str) -> str:
+def part_of(module: str) -> str:
     return module.split(".")[0]
 
 
 def wrong(module: str, target: str, name: str) -> str | None:
     """Why this import points the wrong way, or None."""
-    here, there = room(module), room(target)
+    here, there = part_of(module), part_of(target)
     if here == there:
         return None
     if there == "":
-        if name.startswith("__") or here in ("bench", "cli"):  # __version__; and the two that use the door like a user
+        if name.startswith("__") or here in (
+            "bench",
+            "cli",
+        ):  # __version__; bench and cli are users
             return None
-        return "only bench and cli come in by the door; name the room"
+        return "only bench and cli import from alebo itself; name the module"
     if here == "bench":
         if RANK[there] and any(part.startswith("_") for part in target.split(".")):  # layer 0 is everybody's ground
-            return "bench uses the door and the public rooms, like any other user"
+            return "bench uses public modules, as any other user does"
         return None if there != "cli" else "bench does not know the command line"
     if there == "bench" and here != "cli":
         return "nobody but the command line knows bench"
@@ -135,17 +138,17 @@ def wrong(module: str, target: str, name: str) -> str | None:
 FOUND = modules()
 
 
-def test_every_room_has_its_layer() -> None:
-    strange = sorted({room(m) for m in FOUND} - set(RANK) - {""})
-    assert not strange, f"Give these rooms a layer in RANK, and a line in docs/architecture.md: {strange}"
+def test_every_module_has_its_layer() -> None:
+    strange = sorted({part_of(m) for m in FOUND} - set(RANK) - {""})
+    assert not strange, f"Give these modules a layer in RANK, and a line in docs/architecture.md: {strange}"
 
 
 @pytest.mark.parametrize("module", [m for m in FOUND if m])
-def test_arrows_point_one_way(module: str) -> None:
+def test_imports_go_to_lower_layers(module: str) -> None:
     path = FOUND[module]
     broken = [
         f"{path.name}:{line} imports {target or 'alebo'}{': ' + name if name else ''}: {why}"
-        for target, name, line, _ in arrows(path.read_text(), module, path.name == "__init__.py", set(FOUND))
+        for target, name, line, _ in imports(path.read_text(), module, path.name == "__init__.py", set(FOUND))
         if (why := wrong(module, target, name))
     ]
     assert not broken, "\n".join(broken)
@@ -153,7 +156,7 @@ def test_arrows_point_one_way(module: str) -> None:
 
 def test_no_import_cycles() -> None:
     graph = {
-        m: {t for t, _, _, top in arrows(p.read_text(), m, p.name == "__init__.py", set(FOUND)) if top and t in FOUND}
+        m: {t for t, _, _, top in imports(p.read_text(), m, p.name == "__init__.py", set(FOUND)) if top and t in FOUND}
         - {m, ""}
         for m, p in FOUND.items()
         if m
@@ -164,7 +167,7 @@ def test_no_import_cycles() -> None:
         assert m not in way, "import cycle: " + " -> ".join([*way[way.index(m) :], m])
         if m in done:
             return
-        # a package's __init__ gathers its files; that they are gathered is no arrow back
+        # a package's __init__ gathers its files; that is no import back
         for t in graph.get(m, ()):
             walk(t, (*way, m))
         done.add(m)
@@ -173,7 +176,7 @@ def test_no_import_cycles() -> None:
         walk(m, ())
 
 
-@pytest.mark.parametrize("module", [m for m in FOUND if m and room(m) in RANK and RANK[room(m)] <= 5])
+@pytest.mark.parametrize("module", [m for m in FOUND if m and part_of(m) in RANK and RANK[part_of(m)] <= 5])
 def test_optional_libraries_stay_outside_the_core(module: str) -> None:
     tree = ast.parse(FOUND[module].read_text())
     inner = {id(n) for f in ast.walk(tree) if isinstance(f, ast.FunctionDef) for n in ast.walk(f)}
@@ -208,6 +211,6 @@ def test_optional_libraries_stay_outside_the_core(module: str) -> None:
         ("runner", "def f():\n    from .bench import problems"),
     ],
 )
-def test_the_walker_sees_a_wrong_arrow(module: str, source: str) -> None:
-    found = arrows(textwrap.dedent(source), module, False, set(FOUND) | {"optimizer", "acquisition", "cli", "bench"})
+def test_a_wrong_import_is_seen(module: str, source: str) -> None:
+    found = imports(textwrap.dedent(source), module, False, set(FOUND) | {"optimizer", "acquisition", "cli", "bench"})
     assert any(wrong(module, target, name) for target, name, _, _ in found), source

@@ -12,6 +12,7 @@ from ._method import Setting as Setting
 from ._method import Suggestion as Suggestion
 from ._method import Supports as Supports
 from ._method import setting as setting
+from ._settings import Settings as Settings
 from ._settings import to_plain
 from ._view import View as View
 from .add_gp_ucb import AddGPUCB as AddGPUCB

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import sys
+
 import numpy as np
 import pytest
 
 import alebo
-from alebo.bench.peers import Batched, BoTorchDefault, OptunaSampler
+from alebo.bench import Label, peers, replication
+from alebo.bench.peers import Ax, Batched, BoTorchDefault, BoTorchTutorial, Nevergrad, OptunaSampler
 from alebo.bench.problems import PROBLEMS
 from tests.conftest import require_module
 
@@ -68,3 +71,84 @@ def test_a_batch_is_proposed_without_its_own_outcomes() -> None:
             opt.tell(t.number, bowl(t.x) + (shift if k >= 12 else 0.0))
         runs.append(opt.ask()[0].x)
     assert np.array_equal(runs[0], runs[1])
+
+
+SPACE = alebo.Space.from_bounds([(-1, 1)] * 5)
+
+
+def optimize(method: alebo.methods.Method, budget: int, fails: tuple[int, ...] = ()) -> alebo.Optimizer:
+    opt = alebo.Optimizer(SPACE, alebo.Minimize("v"), method=method, seed=3, budget=budget)
+    for k in range(budget):
+        t = opt.ask()[0]
+        if k in fails:
+            opt.fail(t.number, "broke")
+        else:
+            opt.tell(t.number, bowl(t.x))
+    return opt
+
+
+@pytest.mark.filterwarnings("ignore")  # SciPy's COBYLA warns from Nevergrad's thread
+@pytest.mark.parametrize(
+    ("method", "module", "budget"),
+    [
+        (Nevergrad(), "nevergrad", 40),
+        (Nevergrad(kind="CMA"), "nevergrad", 40),
+        (Ax(), "ax", 9),
+        (BoTorchTutorial(initial=5, restarts=2, raw=16), "botorch", 9),
+    ],
+)
+def test_the_others_improve_and_go_on_from_a_history(method: alebo.methods.Method, module: str, budget: int) -> None:
+    require_module(module, "peers")
+    opt = optimize(method, budget, fails=(2,))
+    values = [t.outcomes["v"].mean for t in opt.history.complete]
+    assert min(values[5:]) < 0.6 * np.median(values[:5])
+    live = opt.method.suggest(opt.history, SPACE, opt.goals, 1, 3)[0].x
+    peers._SESSIONS.clear()  # another process: the session is replayed
+    with peers.reproducible(0):
+        again = opt.method.suggest(opt.history, SPACE, opt.goals, 1, 3)[0].x
+    if not isinstance(method, BoTorchTutorial):  # it draws from the generator that `ask` seeds
+        np.testing.assert_allclose(live, again, atol=1e-7)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_two_runs_side_by_side_do_not_share_a_session() -> None:
+    require_module("nevergrad", "peers")
+    alone = [t.x for t in optimize(Nevergrad(), 6).history]
+    pair = [alebo.Optimizer(SPACE, alebo.Minimize("v"), method=Nevergrad(), seed=s, budget=6) for s in (3, 4)]
+    for _ in range(6):
+        for opt in pair:
+            t = opt.ask()[0]
+            opt.tell(t.number, bowl(t.x))
+    np.testing.assert_allclose([t.x for t in pair[0].history], alone)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_ax_takes_mixed_parameters() -> None:
+    require_module("ax", "peers")
+    record = replication(MIXED, "ax", 0, budget=6)
+    assert record["state"] == "complete", record["error"]
+    strange = alebo.Space([alebo.Categorical("c", [1, 2])])
+    with pytest.raises(alebo.InputError, match="categories that are text"):
+        Ax().suggest(
+            alebo.Optimizer(strange, alebo.Minimize("v")).history, strange, alebo.Goals(alebo.Minimize("v")), 1, 0
+        )
+
+
+@pytest.mark.parametrize("name", ["optuna-tpe", "optuna-gp", "ax", "nevergrad", "botorch-tutorial"])
+def test_each_has_a_name_on_the_command_line(name: str) -> None:
+    made = Label.parse(name).make(MIXED)
+    assert isinstance(made, alebo.methods.Method)
+    with pytest.raises(alebo.InputError, match="cannot be built"):
+        Label.parse(f"{name}(speed=1)").make(MIXED)
+
+
+@pytest.mark.parametrize(
+    ("name", "module"), [("optuna-tpe", "optuna"), ("ax", "ax.api.client"), ("nevergrad", "nevergrad")]
+)
+def test_a_missing_library_is_a_failed_run_with_the_line_that_helps(
+    name: str, module: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, module, None)
+    record = replication(PROBLEMS["branin-100"](), name, 99, budget=3)
+    assert record["state"] == "failed"
+    assert 'pip install "alebo[peers]"' in record["error"]

@@ -51,6 +51,19 @@ def _d(problem: Problem) -> int:
     return _need(problem, "active")
 
 
+def _peer(name: str, **fixed: Any) -> Callable[[Problem, dict[str, Any]], Method]:
+    def make(problem: Problem, settings: dict[str, Any]) -> Method:
+        from . import peers
+
+        try:
+            made: Method = getattr(peers, name)(**{**fixed, **settings})
+        except TypeError as error:
+            raise InputError(f"{name!r} cannot be built with {settings}: {error}.") from None
+        return made
+
+    return make
+
+
 # Variants that read the problem's dimensions: d (`active`) and d_e (`paper_dim`), as the paper set them.
 VARIANTS: dict[str, Callable[[Problem, dict[str, Any]], Method]] = {
     "alebo-fixed": _fixed("alebo", lambda p: _need(p, "paper_dim")),
@@ -60,6 +73,12 @@ VARIANTS: dict[str, Callable[[Problem, dict[str, Any]], Method]] = {
     "rembo-gamma-d": _fixed("rembo-gamma", _d),
     "hesbo-d": _fixed("hesbo", _d),
     "hesbo-2d": _fixed("hesbo", lambda p: 2 * _d(p)),
+    # other libraries, in their own defaults
+    "optuna-tpe": _peer("OptunaSampler", kind="tpe"),
+    "optuna-gp": _peer("OptunaSampler", kind="gp"),
+    "ax": _peer("Ax"),
+    "nevergrad": _peer("Nevergrad"),
+    "botorch-tutorial": _peer("BoTorchTutorial"),
 }
 
 

@@ -53,3 +53,24 @@ def test_many_names_are_cut_short() -> None:
 def test_a_name_that_is_none_of_them() -> None:
     with pytest.raises(alebo.InputError, match=r"got 'trubo'. Did you mean 'turbo'\?"):
         lookup("trubo")
+
+
+def wrong_values(default: object) -> list[object]:
+    """Values that no setting with this default can have."""
+    if isinstance(default, bool):
+        return ["yes", 2]
+    if isinstance(default, int):
+        return ["x", 1.5, -1, None, True]
+    if isinstance(default, float):
+        return ["x", float("nan"), None]
+    return ["x", 1.5, -1] if default is None else [7]
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_every_setting_is_checked(name: str) -> None:
+    for key, known in METHODS[name].settings().items():
+        if key in ("acquisition", "directions"):  # a function of the user's own
+            continue
+        for value in wrong_values(known.default):
+            with pytest.raises(alebo.InputError, match=key):
+                METHODS[name](**{key: value})

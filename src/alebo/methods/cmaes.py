@@ -41,7 +41,8 @@ class CMAES(Penalised):
     supports: ClassVar[Supports] = Supports()
 
     def __post_init__(self) -> None:
-        if not (math.isfinite(self.sigma) and self.sigma > 0):
+        self._numbers(sigma=(0.0, math.inf))
+        if self.sigma == 0:
             raise InputError(f"`sigma > 0` must hold; got {self.sigma}. The cube's half side is 1; try 0.5.")
         self._counts(population=4)
         self._check_infeasible()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -45,6 +46,7 @@ class LineBO(Method):
 
     def __post_init__(self) -> None:
         self._counts(per_line=1)
+        self._numbers(width=(0.0, math.inf))
 
     @abstractmethod
     def direction(self, gp: ARDGP, x: Array, seed: int) -> Array:

@@ -26,6 +26,9 @@ class Sobol(Method):
     citation: ClassVar[str] = "Owen 1998, Scrambling Sobol' and Niederreiter-Xing points"
     supports: ClassVar[Supports] = Supports(constraints=True, objectives=True, cost=True)
 
+    def __post_init__(self) -> None:
+        self._flags("centre")
+
     def suggest(self, history: History, space: Space, goals: Goals, q: int, seed: int) -> Sequence[Suggestion]:
         start = len(history)
         numbers = np.arange(start, start + q) - int(self.centre)

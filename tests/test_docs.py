@@ -41,7 +41,8 @@ def test_every_page_is_in_the_navigation() -> None:
 
 
 def test_every_verdict_is_explained() -> None:
-    written = set(re.findall(r'Verdict\(\s*"(\w+)"', (ROOT / "src" / "alebo" / "diagnostics.py").read_text()))
+    source = "".join(p.read_text() for p in (ROOT / "src" / "alebo" / "diagnostics").glob("*.py"))
+    written = set(re.findall(r'Verdict\(\s*"(\w+)"', source))
     page = (ROOT / "docs" / "diagnosis.md").read_text()
     assert written
     assert not [key for key in written if f"`{key}`" not in page]
@@ -61,6 +62,6 @@ def test_whole_programs_on_the_page_of_real_problems_run() -> None:
     page = (ROOT / "docs" / "constraints_noise.md").read_text()
     blocks = re.findall(r"```python\n(.*?)```", page, flags=re.DOTALL)
     programs = [block for block in blocks if block.startswith("import alebo\n")]
-    assert len(programs) == 2
+    assert len(programs) == 3
     for program in programs:
         exec(compile(program, "constraints_noise.md", "exec"), {})

@@ -279,3 +279,10 @@ def test_a_notebook_gets_html(monkeypatch: pytest.MonkeyPatch) -> None:
         progress.start(history(3.0))
     assert "1 of 10 evaluations" in shown_[-1]
     assert "&lt;b&gt;" in shown_[-1]
+
+
+def test_what_was_measured_before_does_not_count_against_the_budget() -> None:
+    old = replace(trial(0, 3.0), asked=False)
+    now = snapshot(History((old, trial(1, 2.0)), 10), LOSS, seconds_per_trial=2.0)
+    assert status_lines(now)[0].startswith("1 of 10 evaluations and 1 earlier ones")
+    assert now.seconds_left == 18.0

@@ -1,4 +1,4 @@
-"""One family of errors: every sentence names the rule, what came, and the way out."""
+"""One family of errors: every message names the rule, what came, and the way out."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class StateError(AleboError, RuntimeError):
 
 
 class EvaluationError(AleboError, ValueError, RuntimeError):
-    """The user's function broke or returned no number; `optimizer` holds everything told until then."""
+    """The user's function broke or returned no number; `optimizer` holds everything measured until then."""
 
     optimizer: object = None
 
@@ -26,4 +26,4 @@ class StudyError(AleboError, RuntimeError):
 
 
 class MissingPartError(AleboError, ImportError):
-    """An optional part is not installed; the sentence carries the line that installs it."""
+    """An optional part is not installed; the message carries the line that installs it."""

@@ -123,7 +123,7 @@ class Goals:
             bottoms = [c.bound for c in self.constraints if c.outcome == name and isinstance(c, AtLeast)]
             if tops and bottoms and max(bottoms) > min(tops):
                 raise InputError(
-                    f"Constraints must leave room; {name!r} is at least {max(bottoms)} and at most {min(tops)}. "
+                    f"Constraints must leave some values; {name!r} is at least {max(bottoms)} and at most {min(tops)}. "
                     "Loosen one of the two."
                 )
 
@@ -146,7 +146,7 @@ class Goals:
         return next((g.sign for g in self.objectives if g.outcome == outcome), 1.0)
 
     def read(self, raw: Any) -> dict[str, Outcome]:
-        """The outcomes a user told, checked: a number for one outcome, or a mapping of numbers or (mean, sem) pairs."""
+        """The outcomes of an evaluation, checked: a number for one outcome, or a mapping of numbers or (mean, sem) pairs."""
         if not isinstance(raw, Mapping):
             if len(self.outcomes) > 1:
                 raise InputError(

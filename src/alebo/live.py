@@ -174,7 +174,9 @@ class Progress:
     def _html(self, now: Snapshot) -> str:
         lines = "\n".join(escape(line) for line in status_lines(now, title=self.title, width=100))
         done = (
-            "" if not now.budget else f'<progress value="{now.done}" max="{now.budget}" style="width:30em"></progress>'
+            ""
+            if not now.budget
+            else f'<progress value="{now.done - now.earlier}" max="{now.budget}" style="width:30em"></progress>'
         )
         return f"<div>{done}<pre style='margin:0'>{lines}</pre></div>"
 
@@ -186,7 +188,7 @@ class Progress:
         width = self.console.width
         ascii_only = not (self.console.encoding or "").lower().startswith("utf")
         lines = status_lines(now, title=self.title, width=width, ascii_only=ascii_only)
-        done = now.done / now.budget if now.budget else 0.0
+        done = (now.done - now.earlier) / now.budget if now.budget else 0.0
         full = int(done * min(width, 60))
         bar = Text(("#" if ascii_only else "━") * full, style="green")
         bar.append(("-" if ascii_only else "─") * (min(width, 60) - full), style="dim")

@@ -39,6 +39,7 @@ class Snapshot:
     evaluation_seconds: float = 0.0  # spent in evaluations, in all
     seconds_left: float | None = None
     front: bool = False
+    earlier: int = 0  # of those done, how many were measured before: they do not count against the budget
     elapsed: float | None = None  # seconds since this run began
     running: tuple[tuple[int, float], ...] = ()  # the evaluations under way: trial, seconds so far
     timed: int | None = None  # how many evaluations the seconds belong to; a resumed run has not timed the earlier ones
@@ -77,7 +78,7 @@ def snapshot(
     dims = [int(t.note["dim"]) for t in history if isinstance(t.note.get("dim"), int | float)]
     left = None
     if history.budget is not None and seconds_per_trial is not None:
-        left = max(0, history.budget - len(done)) * seconds_per_trial
+        left = max(0, history.budget - sum(t.asked for t in done)) * seconds_per_trial
     return Snapshot(
         done=len(done),
         budget=history.budget,
@@ -94,6 +95,7 @@ def snapshot(
         evaluation_seconds=evaluation_seconds,
         seconds_left=left,
         front=front,
+        earlier=sum(not t.asked for t in done),
         timed=timed,
         elapsed=elapsed,
         running=tuple(running),
@@ -164,8 +166,11 @@ def number(value: float) -> str:
 def status_lines(now: Snapshot, *, title: str = "", width: int = 80, ascii_only: bool = False) -> list[str]:
     """The view as plain lines of at most `width` characters: what the terminal shows, without colour."""
     dot = " | " if ascii_only else " · "
-    of = f"{now.done} of {now.budget}" if now.budget else str(now.done)
-    head = f"{title}{dot if title else ''}{of} evaluations"
+    made = now.done - now.earlier
+    of = f"{made} of {now.budget}" if now.budget else str(made)
+    head = f"{title}{dot if title else ''}{of} evaluations" + (
+        f" and {now.earlier} earlier ones" if now.earlier else ""
+    )
     if now.elapsed is not None:
         head += f"{dot}{clock(now.elapsed)} elapsed"
     if now.seconds_left is not None and now.done:

@@ -50,10 +50,9 @@ def ask(
         rows = [layout.cells(t, space) for t in trials]
         _write(output, rows, layout, before, ";" if semicolon else ",")
         verb = "Wrote" if before is None else "Added"
-        say(
-            out(), f"{verb} {len(trials)} points to {output}. Fill in {', '.join(outcomes)}; correct a setting that you"
-        )
-        say(out(), f"set otherwise. Then: alebo tell {where} --csv {output}")
+        wanted = f"Fill in {', '.join(outcomes)}, and correct what you set otherwise."
+        say(out(), f"{verb} {len(trials)} points to {output}. {wanted}")
+        say(out(), f"Then: alebo tell {where} --csv {output}")
         return
     show = out()
     if not trials:

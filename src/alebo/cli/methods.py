@@ -8,6 +8,13 @@ from typing import Any
 
 from ._out import out, print_json, say
 
+SHORT = {
+    "constraints": "bounds",
+    "objectives": "fronts",
+    "integers": "whole",
+    "categories": "choices",
+}  # heads of columns
+
 
 def methods(name: str | None, *, as_json: bool) -> None:
     """Print the methods with what each takes, or one of them in full."""
@@ -38,13 +45,14 @@ def _print_all() -> None:
 
     width = max(map(len, METHODS))
     show = out()
-    say(show, " ".join([" " * width, *ABILITIES]).rstrip(), "bold")
+    heads = {a: SHORT.get(a, a) for a in ABILITIES}  # so that the table fits 80 columns
+    say(show, " ".join([" " * width, *heads.values()]).rstrip(), "bold")
     for name, method in METHODS.items():
-        marks = [("yes" if getattr(method.supports, a) else "-").center(len(a)) for a in ABILITIES]
+        marks = [("yes" if getattr(method.supports, a) else "-").center(len(h)) for a, h in heads.items()]
         say(show, " ".join([name.ljust(width), *marks]).rstrip())
     say(
         show,
-        f"\nEvery one takes real parameters and one objective; {default_method().name} is the default. "
+        f"\n{'; '.join(f'{SHORT.get(a, a)}: {words}' for a, words in ABILITIES.items())}.\nEvery one takes real parameters and one objective; {default_method().name} is the default. "
         "One in full, with its settings: alebo methods turbo",
     )
 

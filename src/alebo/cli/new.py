@@ -77,12 +77,14 @@ def new(
     )
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text, encoding="utf-8")
+    from ..parameters import Fixed
     from ..studyfile import load
 
     problem: str | None = None
     D = None
     try:
-        D = load(path, program=True).space.dimension
+        parameters = load(path, program=True).space.parameters
+        D = sum(not isinstance(p, Fixed) for p in parameters)
     except AleboError as error:
         problem = str(error)
     if as_json:

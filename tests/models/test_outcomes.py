@@ -19,7 +19,7 @@ def test_extreme_outcomes_come_near_in_their_order(extreme: list[float]) -> None
     assert np.array_equal(squeeze.changes(values), np.abs(values) > 1e6)
     assert np.array_equal(near[:30], BULK)
     assert np.array_equal(np.argsort(near), np.argsort(values))
-    assert np.abs(near).max() <= 2.01 * FAR * np.subtract(*np.quantile(values / 1e308, (0.75, 0.25))) * 1e308
+    assert np.abs(near).max() <= 2.01 * FAR * np.subtract(*np.quantile(values / 1e308, (0.75, 0.25))) * 1e308 + 1.0
     v = Standardisation.of(near)(near)
     assert np.isfinite(v).all()
     assert v[:30].std() > 1e-3  # the model still sees the ordinary ones differ
@@ -30,6 +30,21 @@ def test_ordinary_outcomes_stay_bit_for_bit() -> None:
         squeeze = Compression.of(values)
         assert np.array_equal(squeeze(values), values)
         assert not squeeze.changes(values).any()
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 6, 9])
+def test_many_extreme_outcomes_are_compressed_as_well(count: int) -> None:
+    values = np.concatenate([BULK[:10], np.full(count, -1.797e308)])
+    near = Compression.of(values)(values)
+    assert np.array_equal(near[:10], BULK[:10])
+    assert np.abs(near).max() < 1e5
+
+
+def test_outcomes_that_overflow_are_compressed_in_any_case() -> None:
+    for values in (np.array([0.1, 1.797e308]), np.array([0.0, 0.0, 0.0, 1e300, -1e308, 1e300])):
+        near = Compression.of(values)(values)
+        assert np.array_equal(np.argsort(near, kind="stable"), np.argsort(values, kind="stable"))
+        assert np.isfinite(near.std())
 
 
 def test_the_map_is_continuous_and_increasing() -> None:

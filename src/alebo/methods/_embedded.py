@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from functools import partial
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import torch
@@ -21,13 +21,22 @@ from ..models import fit_ard
 from ..models.priors import embedded
 from ..space import Space
 from ._method import Method, Suggestion, setting
-from ._surrogate import Surrogate, fit_surrogate
+from ._outcomes import OutcomeModels, fit_outcomes
 
 Array: TypeAlias = NDArray[np.float64]
 Features: TypeAlias = Callable[[Tensor], Tensor]  # m x d_e -> m x f, about [-1, 1]
 Draw: TypeAlias = Callable[[int], tuple[Array, Array]]  # a seed -> a random x (D) and its y (d_e)
 
 DEFAULT_DIM = 10  # where the user says nothing about the size of the embedding
+
+
+class Box(NamedTuple):
+    """An embedding y in [-side, side]^dim, the way up into the cube, and the features that its kernel compares."""
+
+    dim: int
+    side: float
+    up: Callable[[Array], Array]  # d_e -> D
+    features: Features
 
 
 @dataclass(frozen=True)
@@ -66,9 +75,9 @@ def coordinates(trials: Sequence[Trial]) -> Tensor:
     return torch.from_numpy(np.stack([np.asarray(t.y) for t in trials]))
 
 
-def embedded_models(trials: Sequence[Trial], goals: Goals, F: Tensor, *, seed: int = 0) -> Surrogate:
+def embedded_models(trials: Sequence[Trial], goals: Goals, F: Tensor, *, seed: int = 0) -> OutcomeModels:
     """A process per outcome of completed trials on their features `F` (n x f)."""
-    return fit_surrogate(F.numpy(), trials, goals, build=partial(fit_ard, prior=embedded(F.shape[1])), seed=seed)
+    return fit_outcomes(F.numpy(), trials, goals, build=partial(fit_ard, prior=embedded(F.shape[1])), seed=seed)
 
 
 def embedded_log_ei(trials: Sequence[Trial], goals: Goals, F: Tensor, *, seed: int = 0) -> LogEI:
@@ -123,11 +132,6 @@ def first_new(draw: Draw, trials: Sequence[Trial], seed: int) -> tuple[Array, Ar
     return x, y
 
 
-def by_model(x: Array, y: Array, log_ei: float, **note: Any) -> Suggestion:
-    """A point that the model proposed, with its log-EI (of the standardised objective) in the note."""
-    return Suggestion(x, y, {**note, "by": "model", "log_ei": round(log_ei, 4)})
-
-
 def uniform_draw(side: float, d: int, up: Callable[[Array], Array]) -> Draw:
     """Uniform points of [-side, side]^d and where they lie in the cube."""
 
@@ -136,3 +140,32 @@ def uniform_draw(side: float, d: int, up: Callable[[Array], Array]) -> Draw:
         return up(y), y
 
     return draw
+
+
+def next_embedded(
+    trials: Sequence[Trial],
+    known: Sequence[Trial],
+    goals: Goals,
+    box: Box,
+    *,
+    ready: bool,
+    seed: int,
+    **note: Any,
+) -> Suggestion:
+    """The next point of an embedding that is a box: where log-EI is largest, or a random one.
+
+    Args:
+        trials: those that lie in the embedding.
+        known: those whose points are not to be proposed again.
+        goals: what is wanted of their outcomes.
+        box: the embedding.
+        ready: whether the model proposes; else, and where it would repeat a point, the proposal is random.
+        seed: of this proposal.
+        note: what the note says beside who proposed the point.
+    """
+    if ready:
+        y, log_ei = propose_embedded(trials, goals, box.features, box.side, box.dim, seed)
+        if not is_repeated(box.up(y), known):
+            return Suggestion(box.up(y), y, {**note, "by": "model", "log_ei": round(log_ei, 4)})
+    x, y = first_new(uniform_draw(box.side, box.dim, box.up), known, seed)
+    return Suggestion(x, y, {**note, "by": "random"})

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from ..space import Space
-from ._surrogate import Surrogate
+from ._outcomes import OutcomeModels
 from ._view import View
 
 EVERY, LAST = 5, 0.9  # every fifth evaluation, and all after this share of the budget, are made at the target
@@ -21,7 +21,7 @@ def at_target_next(view: View) -> bool:
     return asked % EVERY == EVERY - 1 or (budget is not None and asked >= LAST * budget - 1)
 
 
-def log_cost(model: Surrogate, space: Space) -> Callable[[Tensor], Tensor] | None:
+def log_cost(model: OutcomeModels, space: Space) -> Callable[[Tensor], Tensor] | None:
     """The logarithm of an evaluation's cost, for a space with a Fidelity; None without one.
 
     As modelled where the cost is measured, else in proportion to the fidelity.

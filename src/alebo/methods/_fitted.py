@@ -20,7 +20,7 @@ from ..history import Trial
 from ..models.surrogate import Surrogate, in_units
 
 if TYPE_CHECKING:
-    from ._surrogate import Surrogate as OutcomeModels
+    from ._outcomes import OutcomeModels
     from ._view import EmbeddedView
 
 Array: TypeAlias = NDArray[np.float64]

@@ -18,8 +18,9 @@ from .. import geometry
 from .._seeds import derive
 from ..geometry import Polytope
 from ..history import Trial
+from ..models.outcomes import typical_spread
+from ._outcomes import OutcomeModels
 from ._settings import Settings, setting
-from ._surrogate import Surrogate
 from ._view import EmbeddedView, View
 
 Array: TypeAlias = NDArray[np.float64]
@@ -85,7 +86,7 @@ class Growth(Settings):
         dim = min(int(1.5 + (budget or 100) / 20.0), 15) if self.start is None else self.start
         return max(2, min(dim, self.most, D)) if D > 1 else 1
 
-    def due(self, seen: EmbeddedView, model: Surrogate, log_ei: float) -> bool:
+    def due(self, seen: EmbeddedView, model: OutcomeModels, log_ei: float) -> bool:
         """Whether the embedding is exhausted: nothing in it promises an improvement worth having.
 
         Or whether its last point has the outcomes of another one: of a function with steps a small subspace meets few, and
@@ -97,7 +98,7 @@ class Growth(Settings):
         stepped = since >= 2 and seen.space.continuous and _on_a_known_step(seen.trials, model.values)
         return stepped or (since >= self.patience and log_ei <= self.exhausted_below(seen, model, since))
 
-    def exhausted_below(self, seen: EmbeddedView, model: Surrogate, since: int) -> float:
+    def exhausted_below(self, seen: EmbeddedView, model: OutcomeModels, since: int) -> float:
         """The log-EI below which the subspace counts as exhausted.
 
         An improvement smaller than the noise cannot be seen, so noise raises it. A model that keeps promising while nothing
@@ -107,7 +108,7 @@ class Growth(Settings):
         noise = math.log(max(float(model.objectives[0].noise.median()), 1e-300)) / 2.0
         floor = max(self.threshold, noise - 2.0)
         best = np.minimum.accumulate(np.where(model.feasible, model.values[:, 0], np.inf))
-        spread = float(np.std(model.values[:, 0])) or 1.0
+        spread = typical_spread(model.values[:, 0])
         stalled = int(np.sum(best <= best[-1] + SAME * spread)) - 1 if np.isfinite(best[-1]) else len(best)
         share = max(self.pace * (seen.history.budget or 100), 1.0)
         relaxed = min(max((min(stalled, since) - self.patience) / share, 0.0), 1.0)

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from ..acquisition import Acquisition, PerCost, PerLook, at_target, candidates, evaluate, scatter
 from ._fidelity import at_target_next
+from ._outcomes import OutcomeModels
 from ._rounding import rounded
-from ._surrogate import Surrogate
 from ._view import EmbeddedView
 
 Array: TypeAlias = NDArray[np.float64]
@@ -29,7 +29,7 @@ class Proposal(NamedTuple):
     value: float
 
 
-def maximise(acquisition: Acquisition, model: Surrogate, seen: EmbeddedView, seed: int, *, short: bool) -> Proposal:
+def maximise(acquisition: Acquisition, model: OutcomeModels, seen: EmbeddedView, seed: int, *, short: bool) -> Proposal:
     """The best point found; `short` spends less on it."""
     order = np.lexsort((model.values[:, 0], ~model.feasible))[:AROUND]
     best = seen.Y[order]

@@ -8,7 +8,7 @@ import numpy as np
 
 from ..history import History
 from ._maximise import Proposal
-from ._surrogate import Surrogate
+from ._outcomes import OutcomeModels
 from ._view import EmbeddedView
 
 UNEXPLAINED = 0.15  # share of the variation, beyond noise, that a model of a few directions may leave open
@@ -29,8 +29,10 @@ def note(seen: EmbeddedView, found: Proposal | None = None) -> dict[str, Any]:
     return out if found is None else {**out, "log_ei": round(found.value, 6)}
 
 
-def memory(seen: EmbeddedView, model: Surrogate, key: str) -> dict[str, Any]:
+def memory(seen: EmbeddedView, model: OutcomeModels, key: str) -> dict[str, Any]:
     """What the first of a batch keeps: where the next fit starts, and how much the models leave unexplained."""
     unexplained = round(max(m.unexplained() for m in model.objectives), 3)
-    out = {key: model.packed(), "unexplained": unexplained}
+    out: dict[str, Any] = {key: model.packed(), "unexplained": unexplained}
+    if model.compressed:
+        out["compressed"] = model.compressed  # outcomes with values so extreme that the models see them compressed
     return {**out, "assumption": ASSUMPTION_FAILS} if assumption_fails(seen.history, unexplained) else out

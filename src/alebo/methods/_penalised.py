@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from .._errors import InputError
 from ..goals import Goals
 from ..history import History
+from ..models.outcomes import tamed
 from ..space import Space
 from ._method import Method
 
@@ -39,16 +40,23 @@ class Penalised(Method):
 
 
 def told(history: History, goals: Goals) -> dict[int, float]:
-    """What each completed trial counts for, by number: the objective, or the worst one seen where it is infeasible."""
+    """What each completed trial counts for, by number: the objective, or the worst one seen where it is infeasible.
+
+    Extreme values are compressed, which keeps their order: 1e308 would overflow in the sums of a model.
+    """
     complete = history.complete
-    objective = {t.number: float(goals.objective_values(t.outcomes)[0]) for t in complete}
+    values = tamed(np.array([goals.objective_values(t.outcomes)[0] for t in complete]))
+    objective = dict(zip((t.number for t in complete), values.tolist(), strict=True))
     worst = max(objective.values(), default=0.0)
     return {t.number: objective[t.number] if goals.feasible(t.outcomes) else worst for t in complete}
 
 
 def measured(history: History, space: Space, goals: Goals) -> tuple[Array, Array]:
-    """All evaluated points and values to minimise; a failed evaluation counts as the worst, or it would come again."""
+    """All evaluated points and values to minimise, extreme ones compressed; a failed evaluation counts as the worst.
+
+    (Else it would be proposed again.)  -> n x D, n
+    """
     complete, failed = history.complete, history.failed
-    y = [float(goals.objective_values(t.outcomes)[0]) for t in complete]
+    y = tamed(np.array([goals.objective_values(t.outcomes)[0] for t in complete])).tolist()
     X = space.snap(np.stack([t.x for t in (*complete, *failed)]))
     return X, np.array(y + [max(y)] * len(failed))

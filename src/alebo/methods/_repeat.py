@@ -8,14 +8,15 @@ import numpy as np
 
 from ..goals import Outcome
 from ..history import History, Trial
-from ._surrogate import Surrogate
+from ..models.outcomes import typical_spread
+from ._outcomes import OutcomeModels
 from ._view import EmbeddedView
 
 ENOUGH = 5  # trials inside the embedding, below which no model is asked for the best point
 SAME = 1e-6  # standard deviations of an outcome up to which two measurements are equal
 
 
-def to_repeat(seen: EmbeddedView, model: Surrogate) -> Trial | None:
+def to_repeat(seen: EmbeddedView, model: OutcomeModels) -> Trial | None:
     """The best point measured, once, when the data first indicate noise; None where there is nothing to repeat."""
     if any(m.known_noise for m in model.models.values()) or any("again" in t.note for t in seen.history):
         return None
@@ -33,13 +34,13 @@ def repeatable(history: History) -> bool:
     repeats = [(one, two) for one, two in pairs if one is not two]
     return bool(repeats) and all(
         abs(two.outcomes[name].mean - one.outcomes[name].mean)
-        <= SAME * float(np.std([t.outcomes[name].mean for t in history.complete]))
+        <= SAME * typical_spread(np.array([t.outcomes[name].mean for t in history.complete]))
         for one, two in repeats
         for name in one.outcomes
     )
 
 
-def estimates(seen: EmbeddedView, fit: Callable[[], Surrogate]) -> Mapping[int, Mapping[str, Outcome]] | None:
+def estimates(seen: EmbeddedView, fit: Callable[[], OutcomeModels]) -> Mapping[int, Mapping[str, Outcome]] | None:
     """The outcomes of every completed trial, as the model has them where the noise is evident.
 
     None where measurements can be trusted, or where the model cannot: too few data, or its assumption fails.

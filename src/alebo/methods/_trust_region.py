@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 from ..acquisition import perturbed
 from ..history import State, Trial
 from ..models import ARDGP, fit_ard
-from ..models.outcomes import tamed
 from ..models.priors import trust_region
 
 Array: TypeAlias = NDArray[np.float64]
@@ -79,7 +78,7 @@ def replay(trials: Sequence[Trial], values: dict[int, float], patience: int, reg
 
 def fit_region(X: Array, y: Array) -> ARDGP:
     """The region's process: Matern-5/2, a lengthscale a coordinate, most likely within the paper's bounds.  n x D, n"""
-    return fit_ard(X, tamed(y), trust_region())
+    return fit_ard(X, y, trust_region())
 
 
 def sides(centre: Array, length: float, lengthscales: Array) -> tuple[Array, Array]:

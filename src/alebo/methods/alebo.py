@@ -33,8 +33,8 @@ from ._metric import PER_DATUM
 from ._metric import Laplace as Laplace
 from ._metric import Sampled as Sampled
 from ._notes import memory, note
+from ._outcomes import OutcomeModels, fit_outcomes
 from ._repeat import estimates, to_repeat
-from ._surrogate import Surrogate, fit_surrogate
 from ._view import EmbeddedView, View
 
 LATE_DOUBT = 0.1  # of the model's standard deviation counts in the last share of the budget
@@ -60,7 +60,7 @@ class ALEBO(Method):
         "the last share of the budget: no more growth; where one noiseless objective is all there is (no constraints, cost, "
         "fidelity or pending points), also proposals where the model's mean is best",
     )
-    acquisition: Callable[[Surrogate, Tensor | None], Acquisition] | None = setting(
+    acquisition: Callable[[OutcomeModels, Tensor | None], Acquisition] | None = setting(
         None, "your own: see docs/own_acquisition.md"
     )
 
@@ -142,12 +142,12 @@ class ALEBO(Method):
         """What the present embedding sees of a study."""
         return embedded(view, self.kind, self._first_dim(view))
 
-    def surrogate(self, seen: EmbeddedView) -> Surrogate:
+    def surrogate(self, seen: EmbeddedView) -> OutcomeModels:
         """The models of every outcome, fitted to the data in the embedding."""
         warm = (seen.last_note(self.metric.noted) if self.metric.warm else None) or {}
         build = self.metric.builder(len(seen.trials), started=bool(warm))
         at = derive(seen.seed, "fit", seen.number)
-        return fit_surrogate(
+        return fit_outcomes(
             seen.Y, seen.trials, seen.goals, build=build, warm=warm, infer_noise=self.infer_noise, seed=at
         )
 
@@ -174,7 +174,7 @@ class ALEBO(Method):
         points = [initial_point(seen, i, count, centre=self.centre) for i in numbers]
         return [Suggestion(seen.embedding.up(y), y, note(seen)) for y in points]
 
-    def _exhausted(self, growth: Growth, model: Surrogate, seen: EmbeddedView, value: float) -> bool:
+    def _exhausted(self, growth: Growth, model: OutcomeModels, seen: EmbeddedView, value: float) -> bool:
         """Whether the embedding grows now. Our log-EI decides, so an acquisition of the user's own has no growth."""
         if self.acquisition is not None or seen.ends_within(self.settle) or not growth.due(seen, model, value):
             return False
@@ -184,7 +184,7 @@ class ALEBO(Method):
         return growth.due(seen, model, self._maximise(model, seen, "free", seen.number, alone=True).value)
 
     def _maximise(
-        self, model: Surrogate, seen: EmbeddedView, *path: str | int, later: int = 0, alone: bool = False
+        self, model: OutcomeModels, seen: EmbeddedView, *path: str | int, later: int = 0, alone: bool = False
     ) -> Proposal:
         """The best point by the acquisition that goals, noise, pending points and fidelity call for.
 

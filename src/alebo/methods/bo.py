@@ -25,7 +25,7 @@ from ..space import Space
 from ._design import initial_points
 from ._fitted import Fitted, by_outcome
 from ._method import Method, Suggestion, Supports, setting
-from ._surrogate import Build, Surrogate, fit_surrogate
+from ._outcomes import Build, OutcomeModels, fit_outcomes
 from ._trust_region import sides
 
 Array: TypeAlias = NDArray[np.float64]
@@ -49,7 +49,7 @@ class FullSpace(Method):
 
     @abstractmethod
     def builder(self, D: int) -> Build:
-        """What fits the model of one outcome to points of the unit cube (see `fit_surrogate`)."""
+        """What fits the model of one outcome to points of the unit cube (see `fit_outcomes`)."""
 
     def suggest(self, history: History, space: Space, goals: Goals, q: int, seed: int) -> Sequence[Suggestion]:
         D, start = space.dimension, len(history)
@@ -91,10 +91,10 @@ class FullSpace(Method):
 
     def surrogate(
         self, history: History, space: Space, goals: Goals, seed: int, *, fresh: bool = False, salt: str = "fit"
-    ) -> Surrogate:
+    ) -> OutcomeModels:
         """The models of every outcome of the completed trials, in the unit cube."""
         trials = history.complete
-        return fit_surrogate(
+        return fit_outcomes(
             _unit(space, np.array([t.x for t in trials])),
             trials,
             goals,
@@ -103,7 +103,7 @@ class FullSpace(Method):
             seed=derive(seed, self.name, salt, len(history)),
         )
 
-    def _maximise(self, model: Surrogate, pending: Tensor | None, seed: int) -> Array:
+    def _maximise(self, model: OutcomeModels, pending: Tensor | None, seed: int) -> Array:
         """The point of the unit cube with the largest improvement, sought everywhere and near the best points.  -> D"""
         X, D = model.Y.numpy(), model.Y.shape[1]
         rng = generator(seed, "near")

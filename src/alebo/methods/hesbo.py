@@ -11,18 +11,7 @@ from ..geometry import hesbo
 from ..goals import Goals
 from ..history import History, State, Trial
 from ..space import Space
-from ._embedded import (
-    Embedded,
-    by_model,
-    coordinates,
-    embedded_models,
-    embedding_size,
-    first_new,
-    in_embedding,
-    is_repeated,
-    propose_embedded,
-    uniform_draw,
-)
+from ._embedded import Box, Embedded, coordinates, embedded_models, embedding_size, in_embedding, next_embedded
 from ._fitted import Fitted, by_outcome
 from ._method import Suggestion, Supports
 
@@ -58,17 +47,15 @@ class HeSBO(Embedded):
         d = embedding_size(self.dim, space.dimension)
         embedding = hesbo(space.dimension, d, derive(seed, "hesbo"))
         trials = in_embedding(history, d)
+        box = Box(d, 1.0, embedding.up, lambda Y: Y)
         out: list[Suggestion] = []
         for _ in range(q):
             number = len(history) + len(out)
             here = derive(seed, "ask", number)
             started = sum(t.state is not State.FAILED for t in trials)
-            x, y = first_new(uniform_draw(1.0, d, embedding.up), history, here)
-            found = Suggestion(x, y, {"by": "random"})
-            if sum(t.complete for t in trials) >= 2 and started >= self.initial:
-                best, log_ei = propose_embedded(trials, goals, lambda Y: Y, 1.0, d, here)
-                if not is_repeated(embedding.up(best), trials):
-                    found = by_model(embedding.up(best), best, log_ei)
-            out.append(found)
-            trials.append(Trial(number, {}, found.x, found.y))  # pending from now on: the next of the batch keeps away
+            ready = sum(t.complete for t in trials) >= 2 and started >= self.initial
+            out.append(next_embedded(trials, trials, goals, box, ready=ready, seed=here))
+            trials.append(
+                Trial(number, {}, out[-1].x, out[-1].y)
+            )  # pending from now on: the next of the batch keeps away
         return out

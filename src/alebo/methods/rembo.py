@@ -15,16 +15,7 @@ from .._seeds import derive, generator
 from ..goals import Goals
 from ..history import History, State, Trial
 from ..space import Space
-from ._embedded import (
-    Embedded,
-    by_model,
-    embedding_size,
-    first_new,
-    in_embedding,
-    is_repeated,
-    propose_embedded,
-    uniform_draw,
-)
+from ._embedded import Box, Embedded, embedding_size, in_embedding, next_embedded
 from ._method import Suggestion, Supports, setting
 
 Array: TypeAlias = NDArray[np.float64]
@@ -58,17 +49,13 @@ class REMBO(Embedded):
             number = len(history) + len(out)
             turn = number % self.projections
             here = derive(seed, "ask", number)
-            up = partial(clip_up, projection(space.dimension, d, derive(seed, "rembo", turn)))
+            A = projection(space.dimension, d, derive(seed, "rembo", turn))
+            box = Box(d, side, partial(clip_up, A), lambda Y: Y / side)
             trials = [t for t in in_embedding(everything, d) if t.note.get("projection") == turn]
             started = sum(t.state is not State.FAILED for t in trials)
-            x, y = first_new(uniform_draw(side, d, up), everything, here)
-            found = Suggestion(x, y, {"projection": turn, "by": "random"})
-            if started >= self.initial and sum(t.complete for t in trials) >= 2:
-                best, log_ei = propose_embedded(trials, goals, lambda Y: Y / side, side, d, here)
-                if not is_repeated(up(best), trials):
-                    found = by_model(up(best), best, log_ei, projection=turn)
-            out.append(found)
-            everything.append(Trial(number, {}, found.x, found.y, note=found.note))
+            ready = started >= self.initial and sum(t.complete for t in trials) >= 2
+            out.append(next_embedded(trials, trials, goals, box, ready=ready, seed=here, projection=turn))
+            everything.append(Trial(number, {}, out[-1].x, out[-1].y, note=out[-1].note))
         return out
 
 

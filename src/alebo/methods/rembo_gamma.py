@@ -26,7 +26,6 @@ from ._embedded import (
     Embedded,
     around,
     best_embedded,
-    by_model,
     embedded_log_ei,
     embedding_size,
     first_new,
@@ -66,7 +65,7 @@ class REMBOGamma(Embedded):
         if sum(t.complete for t in trials) >= max(self.initial, 2):
             x, log_ei = _propose(zonotope, trials, goals, here)
             if not is_repeated(x, history):
-                return [by_model(x, zonotope.B @ x, log_ei)]
+                return [Suggestion(x, zonotope.B @ x, {"by": "model", "log_ei": round(log_ei, 4)})]
         x, y = first_new(draw, history, here)
         return [Suggestion(x, y, {"by": "random"})]
 

@@ -17,16 +17,7 @@ from .._seeds import derive, generator
 from ..goals import Goals
 from ..history import History
 from ..space import Space
-from ._embedded import (
-    Embedded,
-    by_model,
-    embedding_size,
-    first_new,
-    in_embedding,
-    is_repeated,
-    propose_embedded,
-    uniform_draw,
-)
+from ._embedded import Box, Embedded, embedding_size, in_embedding, next_embedded
 from ._method import Suggestion, Supports
 from .rembo import clip_up, isotropic
 
@@ -54,16 +45,12 @@ class REMBOPhi(Embedded):
         side = math.sqrt(d)
         here = derive(seed, "ask", len(history))
         A = isotropic(space.dimension, d, derive(seed, "rembo-phi"))
-        up = partial(clip_up, A)
+        warp = Warp.of(A)
+        spread = warp.spread(generator(seed, "spread").uniform(-side, side, (512, d)))
         trials = in_embedding(history, d)
-        if sum(t.complete for t in trials) >= max(self.initial, 2):
-            warp = Warp.of(A)
-            spread = warp.spread(generator(seed, "spread").uniform(-side, side, (512, d)))
-            y, log_ei = propose_embedded(trials, goals, lambda Y: warp(Y) / spread, side, d, here)
-            if not is_repeated(up(y), history):
-                return [by_model(up(y), y, log_ei)]
-        x, y = first_new(uniform_draw(side, d, up), history, here)
-        return [Suggestion(x, y, {"by": "random"})]
+        ready = sum(t.complete for t in trials) >= max(self.initial, 2)
+        box = Box(d, side, partial(clip_up, A), lambda Y: warp(Y) / spread)
+        return [next_embedded(trials, history, goals, box, ready=ready, seed=here)]
 
 
 @dataclass(frozen=True, eq=False)

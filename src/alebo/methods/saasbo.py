@@ -22,7 +22,7 @@ from ..models import ARDGP, Mixture, fit_best
 from ..models.outcomes import Standardisation
 from ..models.priors import NOISE_FLOOR, sparse
 from ._method import Supports, setting
-from ._surrogate import Build
+from ._outcomes import Build
 from .bo import CENTRE, INITIAL, FullSpace
 
 SHRINKAGES = (1.0, 0.1, 0.01, 0.001)  # of the inverse squared lengthscales: the grid of SAASMAP

@@ -20,7 +20,7 @@ from torch import Tensor
 
 from .._seeds import generator
 from ._algebra import safe_cholesky
-from .outcomes import Standardisation, tamed
+from .outcomes import Standardisation
 from .priors import NOISE_FLOOR
 
 Array: TypeAlias = NDArray[np.float64]
@@ -118,7 +118,7 @@ def fit_additive(
     """
     Xt = torch.from_numpy(np.ascontiguousarray(X))
     n, D = Xt.shape
-    y = tamed(np.asarray(y, dtype=float))
+    y = np.asarray(y, dtype=float)
     units = Standardisation.of(y)
     z = torch.from_numpy(units(y))
     w = np.full(D, 1.0 / D) if weights is None else weights

@@ -15,6 +15,7 @@ Array: TypeAlias = NDArray[np.float64]
 
 FAR = 1e3  # quartile ranges from the median beyond which an outcome is compressed
 
+HUGE = 1e150  # beyond, an outcome is compressed in any case: squares of it would overflow
 MOST_NOISE = 1e12  # variance of a standardised outcome that says nothing
 
 
@@ -34,15 +35,23 @@ class Compression:
     def of(cls, values: Array) -> Compression:
         """The map for these values; the identity where none is extreme.  n"""
         size = float(np.abs(values).max(initial=0.0))
+        plain = cls(0.0, HUGE if size > HUGE else math.inf)
         if len(values) < 3 or size == 0.0:
-            return cls(0.0, math.inf)
-        u = values / size  # in [-1, 1]: no difference overflows
+            return plain
+        u = np.sort(values / size)  # in [-1, 1]: no difference overflows
         centre, low, high = (float(q) for q in np.quantile(u, (0.5, 0.25, 0.75)))
+        span = high - low
+        half = len(u) // 2 + 1
+        at = int(np.argmin(u[half - 1 :] - u[: len(u) - half + 1]))
+        shortest = float(u[at + half - 1] - u[at])  # interval that holds half of the values
+        if 0.0 < shortest < span / FAR:  # a quarter of the values or more are extreme: the quartiles, too
+            centre, span = 0.5 * float(u[at + half - 1] + u[at]), shortest
         off = np.abs(u - centre)
-        span = high - low if high > low else float(np.median(off[off > 0])) if (off > 0).any() else 0.0
+        if span == 0.0 and (off > 0).any():
+            span = float(np.median(off[off > 0]))
         if span == 0.0 or off.max() <= FAR * span:
-            return cls(0.0, math.inf)
-        return cls(centre * size, min(FAR * span, 0.5) * size)
+            return plain
+        return cls(centre * size, min(FAR * span, 0.5, HUGE / size) * size)
 
     def changes(self, values: Array) -> NDArray[np.bool_]:
         """Which values are moved.  n -> n"""
@@ -65,6 +74,11 @@ class Compression:
 def tamed(values: Array) -> Array:
     """The values with extreme ones compressed; unchanged where none is extreme.  n -> n"""
     return Compression.of(values)(values)
+
+
+def typical_spread(values: Array) -> float:
+    """The standard deviation of the values, extreme ones compressed; their size where all are equal.  n -> ()"""
+    return Standardisation.of(tamed(values)).scale
 
 
 @dataclass(frozen=True)

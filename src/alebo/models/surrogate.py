@@ -111,7 +111,31 @@ def unexplained(model: Surrogate) -> float:
 
 
 @dataclass(frozen=True, eq=False)
-class Mixture:
+class _Draws:
+    """The draws of several models as those of one."""
+
+    models: tuple[Drawn, ...]
+
+    @property
+    def v(self) -> Tensor:
+        """All draws.  -> p x n"""
+        return torch.cat([model.v for model in self.models])
+
+    @property
+    def shift(self) -> float:
+        return self.models[0].shift
+
+    @property
+    def scale(self) -> float:
+        return self.models[0].scale
+
+    def marginals(self, W: Tensor) -> Marginals:
+        """All explanations of all models, one after the other.  k x d -> p x k, p x k"""
+        return _joined([model.marginals(W) for model in self.models])
+
+
+@dataclass(frozen=True, eq=False)
+class Mixture(_Draws):
     """Several models of the same data, all equally likely: an acquisition averages over them.
 
     Where two priors explain the data in different ways, the average keeps both in mind: expected improvement is the mean of
@@ -133,19 +157,13 @@ class Mixture:
 
     @property
     def points(self) -> Tensor:
+        """The training points, which all models share.  -> n x d"""
         return self.models[0].points
 
     @property
     def v(self) -> Tensor:
+        """Their standardised outcomes.  -> n"""
         return self.models[0].v
-
-    @property
-    def shift(self) -> float:
-        return self.models[0].shift
-
-    @property
-    def scale(self) -> float:
-        return self.models[0].scale
 
     @property
     def noise(self) -> Tensor:
@@ -160,10 +178,6 @@ class Mixture:
     def memory(self) -> list[Any]:
         """One memory for each model."""
         return [list(m.memory) for m in self.models]
-
-    def marginals(self, W: Tensor) -> Marginals:
-        """All explanations of all models, one after the other.  k x d -> p x k, p x k"""
-        return _joined([m.marginals(W) for m in self.models])
 
     def draw(self, points: Tensor, rng: np.random.Generator) -> Drawn:
         """The draws of all models.  k x d"""
@@ -181,28 +195,6 @@ class Mixture:
         """Mean and standard deviation of the mixture of the models' predictions.  -> n, n"""
         means, sds = (torch.stack(t) for t in zip(*(m.leave_one_out() for m in self.models), strict=True))
         return means.mean(0), (sds.square().mean(0) + means.var(0, unbiased=False)).sqrt()
-
-
-@dataclass(frozen=True, eq=False)
-class _Draws:
-    """The draws of several models as those of one."""
-
-    parts: tuple[Drawn, ...]
-
-    @property
-    def v(self) -> Tensor:
-        return torch.cat([part.v for part in self.parts])
-
-    @property
-    def shift(self) -> float:
-        return self.parts[0].shift
-
-    @property
-    def scale(self) -> float:
-        return self.parts[0].scale
-
-    def marginals(self, W: Tensor) -> Marginals:
-        return _joined([part.marginals(W) for part in self.parts])
 
 
 def _joined(found: Sequence[Marginals]) -> Marginals:

@@ -28,7 +28,7 @@ NOISY = (
 
 
 @dataclass(frozen=True, eq=False)
-class Surrogate:
+class OutcomeModels:
     """One fitted model for each objective (of its negative: BoTorch maximises), constraint (g <= 0) and cost (its log).
 
     The models follow `models.surrogate`; which kind they are is the method's choice.
@@ -115,7 +115,7 @@ class Surrogate:
         amounts = [(c.shift + c.scale * c.v).clamp_min(0.0).numpy() for c in self.constraints]
         return np.argsort(np.sum(amounts, axis=0), kind="stable")
 
-    def share(self, i: int, of: int = 3) -> Surrogate:
+    def share(self, i: int, of: int = 3) -> OutcomeModels:
         """The same with a third of every model's samples: another third for each i."""
         return replace(
             self,
@@ -193,7 +193,7 @@ class Surrogate:
 Build: TypeAlias = Callable[..., Any]  # (X, values, *, variances, seed, warm) -> a model
 
 
-def fit_surrogate(
+def fit_outcomes(
     Y: Array,
     trials: Sequence[Trial],
     goals: Goals,
@@ -202,7 +202,7 @@ def fit_surrogate(
     warm: Mapping[str, Any] | None = None,
     infer_noise: bool = True,
     seed: int = 0,
-) -> Surrogate:
+) -> OutcomeModels:
     """A model of every outcome at the points Y of completed trials, each made by `build`.
 
     Outcomes so extreme that they would hide all other differences are compressed first (`models.outcomes.Compression`).
@@ -212,7 +212,7 @@ def fit_surrogate(
         trials: n completed trials.
         goals: what is wanted of their outcomes.
         build: called with (X, values, variances=, seed=, warm=) for each outcome.
-        warm: what `Surrogate.packed` returned for fewer data.
+        warm: what `OutcomeModels.packed` returned for fewer data.
         infer_noise: whether noise is inferred where no standard errors were reported; else it is zero.
         seed: of the fits.
 
@@ -252,7 +252,7 @@ def fit_surrogate(
         cost = model("cost", goals.cost.outcome, lambda v: np.log(np.maximum(v, 1e-300)))
     values = np.stack([goals.objective_values(t.outcomes) for t in trials])
     feasible = np.array([goals.feasible(t.outcomes) for t in trials])
-    return Surrogate(goals, X, objectives, constraints, cost, values, feasible, squeezed)
+    return OutcomeModels(goals, X, objectives, constraints, cost, values, feasible, squeezed)
 
 
 def _rounded(memory: Any) -> Any:

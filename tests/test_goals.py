@@ -126,7 +126,10 @@ def test_several_outcomes_need_a_mapping() -> None:
         ([AtMost("a", 1)], ["one objective or more"]),
         (["loss"], ["Minimize, Maximize", "'loss'"]),
         ([Minimize("a"), Maximize("a")], ["different outcome", "['a', 'a']"]),
-        ([Minimize("a"), AtMost("b", 1), AtLeast("b", 2)], ["leave some values", "'b' is at least 2 and at most 1", "Loosen"]),
+        (
+            [Minimize("a"), AtMost("b", 1), AtLeast("b", 2)],
+            ["leave some values", "'b' is at least 2 and at most 1", "Loosen"],
+        ),
         ([Minimize("a"), AtMost("b", math.nan)], ["finite number", "'b'", "nan"]),
         ([Minimize("a"), AtLeast("b", -math.inf)], ["finite number", "Drop the goal"]),
         ([Minimize("a"), Cost("t"), Cost("u")], ["One Cost", "['t', 'u']"]),

@@ -66,7 +66,16 @@ def test_pages_name_no_machine(page: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "module", ["alebo", "alebo.optimizer", "alebo.space", "alebo.goals", "alebo.geometry.embedding"]
+    "module",
+    [
+        "alebo",
+        "alebo.optimizer",
+        "alebo._minimize",
+        "alebo.space",
+        "alebo.parameters",
+        "alebo.goals",
+        "alebo.geometry.embedding",
+    ],
 )
 def test_examples_in_docstrings(module: str) -> None:
     failed, _ = doctest.testmod(importlib.import_module(module), optionflags=doctest.NORMALIZE_WHITESPACE)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -129,17 +130,21 @@ def _check_trial(place: int, t: Trial, space: Space, goals: Goals) -> None:
     wrong = ""
     if t.number != place:
         wrong = f"is numbered {t.number}"
-    elif t.x.shape != (space.dimension,) or not np.isfinite(t.x).all():
-        wrong = f"has a point of shape {t.x.shape} in a space of {space.dimension} coordinates, or not finite"
+    elif t.x.shape != (space.dimension,) or not np.isfinite(t.x).all() or np.abs(t.x).max() > 1.0 + 1e-9:
+        wrong = f"has a point of shape {t.x.shape} that is no finite point of the cube of {space.dimension} coordinates"
     elif t.y is not None and not (t.y.ndim == 1 and np.isfinite(t.y).all()):
         wrong = "has embedded coordinates that are not a finite vector"
-    elif t.complete and (
-        set(t.outcomes) != set(goals.outcomes) or not all(np.isfinite(o.mean) for o in t.outcomes.values())
-    ):
-        wrong = f"has outcomes {sorted(t.outcomes)} where finite {sorted(goals.outcomes)} belong"
+    elif t.complete and set(t.outcomes) != set(goals.outcomes):
+        wrong = f"has outcomes {sorted(t.outcomes)} where {sorted(goals.outcomes)} belong"
+    elif not all(math.isfinite(o.mean) for o in t.outcomes.values()):
+        wrong = "has an outcome that is not finite"
+    elif not all(o.sem is None or (math.isfinite(o.sem) and o.sem >= 0.0) for o in t.outcomes.values()):
+        wrong = "has a standard error that is negative or not finite"
     if wrong:
         raise StudyError(f"Stored trials must fit their study; trial {place} {wrong}. Use a backup of the file.")
     space.check(t.params)
+    for was in t.earlier:
+        _check_trial(place, replace(was, number=place), space, goals)
 
 
 def _plain_method(method: Method) -> dict[str, Any]:

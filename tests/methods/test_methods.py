@@ -74,3 +74,11 @@ def test_every_setting_is_checked(name: str) -> None:
         for value in wrong_values(known.default):
             with pytest.raises(alebo.InputError, match=key):
                 METHODS[name](**{key: value})
+
+
+def test_a_count_beyond_memory_is_refused() -> None:
+    for build in (lambda: alebo.ALEBO(initial=10**9), lambda: METHODS["turbo"](candidates=10**9)):
+        with pytest.raises(alebo.InputError, match="<= 100000` must hold"):
+            build()
+    with pytest.raises(alebo.InputError, match="whole number"):
+        alebo.ALEBO(initial=1e9)  # type: ignore[arg-type]

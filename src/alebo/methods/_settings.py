@@ -18,6 +18,8 @@ from .._errors import InputError
 
 T = TypeVar("T")
 
+MOST = 100_000  # of anything that a setting counts: points, samples, directions
+
 
 class Setting(NamedTuple):
     """A setting's default and meaning, and the classes of the object that it holds, if it holds one."""
@@ -93,6 +95,8 @@ class Settings:
                 raise InputError(
                     f"`{name} >= {bound}` must hold, a whole number; got {value!r}. Choose {bound} or more."
                 )
+            if value is not None and value > MOST:
+                raise InputError(f"`{name} <= {MOST}` must hold, so that it fits in memory; got {value!r}. Choose less.")
 
     def _numbers(self, **bounds: tuple[float, float]) -> None:
         """Each named setting is a finite number in this range; None only where that is its default."""

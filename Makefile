@@ -17,7 +17,7 @@ help:
 	@echo "make bench        the speed table"
 	@echo "make bench-quick  the main comparison in small, about five minutes"
 	@echo "make figures      the paper's tables and figures from stored runs"
-	@echo "make faults       kill, tear and starve a running study, and see it resume"
+	@echo "make faults       the fault laboratory: kill, cut, flip and starve running studies (a quarter of an hour)"
 	@echo "make docs         the documentation, as pages in build/site (make picture: the README's picture)"
 
 # Torch first and alone: its CPU build then stays, whatever the other packages ask for.

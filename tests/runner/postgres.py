@@ -98,12 +98,12 @@ class Server:
 
 
 @contextmanager
-def running() -> Iterator[Server]:
+def running(parent: Path | None = None) -> Iterator[Server]:
     """A new, empty server that is gone afterwards."""
     folder = programs()
     assert folder is not None
     prefix, user = _unprivileged()
-    home = Path(tempfile.mkdtemp(prefix="alebo-pg-"))
+    home = Path(tempfile.mkdtemp(prefix="alebo-pg-", dir=parent))
     try:
         (home / "password").write_text(PASSWORD)
         if prefix:

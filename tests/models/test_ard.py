@@ -11,7 +11,9 @@ import torch
 from scipy.optimize import check_grad
 
 from alebo._errors import InputError
-from alebo.models.ard import ARDGP, KEPT, LogDensity, fit_ard, refreshes
+from alebo.models.ard import ARDGP, KEPT
+from alebo.models.ard_density import LogDensity
+from alebo.models.ard_fit import fit_ard, refreshes
 from alebo.models.priors import ARDPrior, dense, embedded, scaled_region, sparse, trust_region
 
 RNG = np.random.default_rng(0)

@@ -20,7 +20,7 @@ from torch import Tensor
 from .._seeds import derive, generator
 from ..goals import Goals
 from ..history import History
-from ..models._algebra import safe_cholesky
+from ..models._algebra import safe_cholesky, squared_distances
 from ..models.additive import AdditiveGP, Groups, fit_additive, minimise_bounds, random_groups
 from ..space import Space
 from ._embedded import is_repeated
@@ -177,8 +177,7 @@ def gibbs(gp: AdditiveGP, y: Array, size: int, moves: int, seed: int) -> Groups:
     def kernel(members: list[int]) -> Tensor:
         if not members:
             return torch.zeros(n, n, dtype=X.dtype)
-        Z = X[:, members]
-        r2 = (Z.square().sum(1)[:, None] + Z.square().sum(1) - 2.0 * Z @ Z.T).clamp_min(0.0)
+        r2 = torch.from_numpy(squared_distances(X[:, members].numpy()))
         return float(w[members].sum()) * torch.exp(-precision * r2)
 
     K = sum((kernel(g) for g in groups), torch.zeros(n, n, dtype=X.dtype))
@@ -257,8 +256,7 @@ def choose_batch(proposals: Sequence[Proposal], pending: Sequence[Array], q: int
 
 
 def _wide(A: Array, B: Array, D: int) -> Array:
-    r2 = (A**2).sum(1)[:, None] + (B**2).sum(1) - 2.0 * A @ B.T
-    k: Array = np.exp(-np.maximum(r2, 0.0) / (0.5 * D))
+    k: Array = np.exp(-squared_distances(A, B) / (0.5 * D))
     return k
 
 

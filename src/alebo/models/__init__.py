@@ -1,9 +1,9 @@
 """Surrogate models: the Mahalanobis GP of linear embeddings, the full-space GP, the additive GP, and mixtures of models."""
 
 from .ard import ARDGP as ARDGP
-from .ard import fit_ard as fit_ard
-from .ard import fit_best as fit_best
-from .ard import fit_mixture as fit_mixture
+from .ard_fit import fit_ard as fit_ard
+from .ard_fit import fit_best as fit_best
+from .ard_fit import fit_mixture as fit_mixture
 from .mahalanobis import PAPER as PAPER
 from .mahalanobis import MahalanobisGP as MahalanobisGP
 from .mahalanobis import MahalanobisKernel as MahalanobisKernel

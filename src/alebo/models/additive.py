@@ -101,6 +101,28 @@ def _rbf(Z: Tensor, X: Tensor, lengthscale: float) -> Tensor:
     return minus.sub_(0.5 * Xs.square().sum(-1)[:, None, :]).clamp_max_(0.0).exp_()  # in place: it can be 80 MB
 
 
+def _negative_log_posterior(theta: Array, flat: Tensor, z: Tensor, infer_noise: bool) -> tuple[float, Array]:
+    """Minus the log posterior density of (log variances, log noise), and its gradient.  M + 1, M x n^2, n"""
+    M, n = len(theta) - 1, len(z)
+    s = torch.from_numpy(np.exp(theta[:M]))
+    sigma = math.exp(theta[M])
+    K = (s @ flat).reshape(n, n)
+    K.diagonal().add_(sigma)
+    L, info = torch.linalg.cholesky_ex(K)
+    if int(info) > 0:
+        return 1e10, np.zeros_like(theta)
+    inverse = torch.cholesky_inverse(L)
+    a = inverse @ z
+    W = 0.5 * (inverse - torch.outer(a, a))
+    value = 0.5 * float(z @ a) + float(L.diagonal().log().sum()) + float(s.sum())
+    grad = np.append((flat @ W.reshape(-1)).numpy() + 1.0, 0.0)
+    grad[:M] *= s.numpy()
+    if infer_noise:
+        grad[M] = float(W.diagonal().sum()) * sigma + 0.1 * (theta[M] + 7.0)
+        value += 0.05 * (theta[M] + 7.0) ** 2
+    return value, grad
+
+
 def fit_additive(
     X: Array,
     y: Array,
@@ -130,30 +152,12 @@ def fit_additive(
     for lengthscale in lengthscales:
         flat = _rbf(Z, Z, lengthscale).reshape(M, n * n)
 
-        def objective(theta: Array, flat: Tensor = flat) -> tuple[float, Array]:
-            s = torch.from_numpy(np.exp(theta[:M]))
-            sigma = math.exp(theta[M])
-            K = (s @ flat).reshape(n, n)
-            K.diagonal().add_(sigma)
-            L, info = torch.linalg.cholesky_ex(K)
-            if int(info) > 0:
-                return 1e10, np.zeros_like(theta)
-            inverse = torch.cholesky_inverse(L)
-            a = inverse @ z
-            W = 0.5 * (inverse - torch.outer(a, a))
-            value = 0.5 * float(z @ a) + float(L.diagonal().log().sum()) + float(s.sum())
-            grad = np.append((flat @ W.reshape(-1)).numpy() + 1.0, 0.0)
-            grad[:M] *= s.numpy()
-            if noise is None:
-                grad[M] = float(W.diagonal().sum()) * sigma + 0.1 * (theta[M] + 7.0)
-                value += 0.05 * (theta[M] + 7.0) ** 2
-            return value, grad
-
         bounds = [(math.log(_FLOOR), math.log(20.0))] * M
         bounds.append((first, first) if noise is not None else (math.log(NOISE_FLOOR), 0.0))
         found = minimize(
-            objective,
+            _negative_log_posterior,
             np.append(start, first),
+            args=(flat, z, noise is None),
             jac=True,
             method="L-BFGS-B",
             bounds=bounds,

@@ -4,9 +4,7 @@ One implementation serves plain BO, SAAS-MAP, TuRBO, BAxUS, REMBO, HeSBO and Lin
 
 Model, for standardised outcomes v at points X (n x D):
     v ~ N(c, s k(|(x - x') / l|) + diag(noise)),   k squared exponential or Matern-5/2.
-The constant mean c is profiled out (its best value is linear algebra). An evaluation of the log posterior density of
-(log l, log s, log noise) and its gradient costs one inverse and two n x n x D products of matrices, no n x n x D array.
-In NumPy: at these sizes Torch spends more time on its calls than on the sums.
+The constant mean c is profiled out (its best value is linear algebra); `ard_fit` finds the parameters.
 """
 
 from __future__ import annotations
@@ -20,20 +18,16 @@ from typing import Any, TypeAlias
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from scipy.optimize import minimize
 from torch import Tensor
 
 from .._errors import InputError
 from .._seeds import generator
-from ._algebra import LOG_2PI, invert, kernel_of, safe_cholesky, squared_distances
-from .outcomes import Standardisation
-from .priors import NOISE_FLOOR, ARDPrior, Kernel
+from ._algebra import LOG_2PI, kernel_of, safe_cholesky, squared_distances
+from .priors import NOISE_FLOOR, Kernel
 from .surrogate import Marginals, Mixture
 
 Array: TypeAlias = NDArray[np.float64]
 
-COLD_ITERATIONS = 100  # of L-BFGS-B from each of the prior's starts
-WARM_ITERATIONS = 20  # from where the last fit ended
 DRAWS = 8  # joint draws that stand for the uncertainty of measured outcomes
 KEPT = 64  # lengthscales that the memory holds at most, those farthest from the typical one
 DIGITS = 3  # of a remembered logarithm
@@ -240,201 +234,9 @@ class _Moments(torch.autograd.Function):
         return ctx.back(by_mean[None], by_variance[None]), None
 
 
-class LogDensity:
-    """Minus the log posterior density at theta = (log l, log s, log noise), and its gradient.
-
-    Without the last entry where the noise is known.
-    """
-
-    def __init__(self, X: Array, v: Array, prior: ARDPrior, known: Array | None = None) -> None:
-        self.X = np.ascontiguousarray(X - X.mean(0))  # n x D
-        self.squares = self.X**2
-        self.v, self.prior, self.known = v, prior, known  # n, and n noise variances
-        self.n, self.D = X.shape
-
-    @cached_property
-    def bounds(self) -> list[tuple[float, float]]:
-        p = self.prior
-        pairs = [p.lengthscale] * self.D + [p.variance] + ([p.noise] if self.known is None else [])
-        return [(math.log(low), math.log(high)) for low, high in pairs]
-
-    def start(self, log_l: Array | float, log_s: float = 0.0, log_noise: float = -5.0) -> Array:
-        """Packed parameters inside the bounds.  -> D + 1 or D + 2"""
-        theta = np.empty(len(self.bounds))
-        theta[: self.D], theta[self.D] = log_l, log_s
-        theta[self.D + 1 :] = log_noise
-        low, high = np.array(self.bounds).T
-        return np.clip(theta, low, high)
-
-    def noises(self, theta: Array) -> Array:
-        """The noise variance of every observation.  -> n"""
-        return np.full(self.n, math.exp(theta[self.D + 1])) if self.known is None else self.known
-
-    def __call__(self, theta: Array) -> tuple[float, Array]:
-        """Value and gradient; a covariance that is not positive definite counts as very improbable."""
-        D, n, prior = self.D, self.n, self.prior
-        log_l, s = theta[:D], math.exp(theta[D])
-        inverse_l = np.exp(-log_l)
-        k, slope = kernel_of(squared_distances(self.X * inverse_l), prior.kernel)
-        k *= s
-        K = k.copy()
-        K.ravel()[:: n + 1] += self.noises(theta)
-        inverted = invert(K)
-        if inverted is None:
-            return 1e10, np.zeros_like(theta)
-        log_root, Kinv = inverted
-        a, ones = Kinv @ self.v, Kinv.sum(1)
-        a -= (a.sum() / ones.sum()) * ones
-        value = 0.5 * float(self.v @ a) + log_root + 0.5 * n * LOG_2PI
-        Kinv -= np.outer(a, a)  # twice the derivative by K
-        gradient = np.zeros_like(theta)
-        gradient[D] = 0.5 * float(np.vdot(Kinv, k))
-        if self.known is None:
-            gradient[D + 1] = 0.5 * math.exp(theta[D + 1]) * float(Kinv.trace())
-        slope *= Kinv
-        # sum_ij slope_ij (x_id - x_jd)^2 for every d, by two products
-        by_coordinate = np.einsum("ij,ij->j", self.X, slope @ self.X) - slope.sum(1) @ self.squares
-        gradient[:D] = (2.0 * s) * inverse_l**2 * by_coordinate
-        value += self._penalties(theta, gradient)
-        return value, gradient
-
-    def _penalties(self, theta: Array, gradient: Array) -> float:
-        """Minus the log prior density; its derivatives are added to the gradient."""
-        D, p = self.D, self.prior
-        parts = [(p.lengthscale_density, slice(0, D)), (p.variance_density, slice(D, D + 1))]
-        parts += [(p.noise_density, slice(D + 1, D + 2))] if self.known is None else []
-        total = 0.0
-        for density, where in parts:
-            if density is not None:
-                extra, by = density.penalty(theta[where])
-                total += extra
-                gradient[where] += by
-        return total
-
-
-def fit_ard(
-    X: Array | Tensor,
-    values: Array | Tensor,
-    prior: ARDPrior,
-    *,
-    variances: Array | Tensor | None = None,
-    warm: Sequence[float] = (),
-    iterations: int = COLD_ITERATIONS,
-    warm_iterations: int = WARM_ITERATIONS,
-    cold: bool | None = None,
-    seed: int = 0,
-) -> ARDGP:
-    """The process of highest posterior density.
-
-    Args:
-        X: n x D points, in the units of the prior's lengthscales.
-        values: n outcomes in any unit; they are standardised here.
-        prior: what is assumed before the data.
-        variances: n noise variances, in squared units of the outcomes; None: the noise is inferred.
-        warm: the `memory` of a fit of fewer data; a few iterations from there replace the prior's own starts.
-        iterations: of L-BFGS-B from each of the prior's starts.
-        warm_iterations: of L-BFGS-B from `warm`.
-        cold: whether the prior's starts are tried beside `warm`; None: by the number of data (`refreshes`).
-        seed: of the prior's random restarts.
-
-    Returns:
-        The fitted process.
-    """
-    X, values = np.asarray(X, dtype=float), np.asarray(values, dtype=float).reshape(-1)
-    units = Standardisation.of(values)
-    v = units(values)
-    known = units.variances(None if variances is None else np.asarray(variances, dtype=float))
-    target = LogDensity(X, v, prior, None if known is None else np.maximum(known, NOISE_FLOOR))
-    starts: list[tuple[Array, int]] = []
-    if len(warm):
-        starts.append((_remembered(target, warm), warm_iterations))
-    if not len(warm) or (refreshes(len(v)) if cold is None else cold):
-        starts += [(theta, iterations) for theta in _cold_starts(target, seed)]
-    found = [_climb(target, theta, count) for theta, count in starts]
-    value, theta = min(found, key=lambda end: end[0])
-    D = target.D
-    return ARDGP.of(
-        X,
-        v,
-        prior.kernel,
-        np.exp(theta[:D]),
-        math.exp(theta[D]),
-        target.noises(theta),
-        shift=units.shift,
-        scale=units.scale,
-        known_noise=known is not None,
-        log_density=-value,
-    )
-
-
-def fit_each(
-    X: Array | Tensor,
-    values: Array | Tensor,
-    priors: Sequence[ARDPrior],
-    *,
-    variances: Array | Tensor | None = None,
-    warm: Sequence[Sequence[float]] = (),
-    seed: int = 0,
-) -> list[ARDGP]:
-    """One fit for each prior; `warm` holds as many memories, or none (see `fit_ard`)."""
-    memories = warm if len(warm) == len(priors) else [()] * len(priors)
-    return [
-        fit_ard(X, values, prior, variances=variances, warm=memory, seed=seed)
-        for prior, memory in zip(priors, memories, strict=True)
-    ]
-
-
-def fit_best(X: Array | Tensor, values: Array | Tensor, priors: Sequence[ARDPrior], **options: Any) -> ARDGP:
-    """Of one fit for each prior the one with the largest leave-one-out density; it remembers all (see `fit_each`)."""
-    fits = fit_each(X, values, priors, **options)
-    return replace(max(fits, key=ARDGP.loo_log_density), candidates=tuple(tuple(gp._memory()) for gp in fits))
-
-
-def fit_mixture(X: Array | Tensor, values: Array | Tensor, priors: Sequence[ARDPrior], **options: Any) -> Mixture:
-    """The mixture of one fit for each prior: acquisition functions average over them (see `fit_each`)."""
-    return Mixture(tuple(fit_each(X, values, priors, **options)))
-
-
 def typical_lengthscales(model: ARDGP | Mixture) -> Array:
     """The lengthscales of a process; of a mixture of processes their geometric means.  -> D"""
     parts = model.models if isinstance(model, Mixture) else (model,)
     logs = [np.log(part.lengthscales) for part in parts if isinstance(part, ARDGP)]
     mean: Array = np.exp(np.mean(logs, axis=0))
     return mean
-
-
-def refreshes(n: int) -> bool:
-    """Whether a fit of n observations tries cold starts beside its warm one: each time n has become a quarter more."""
-    return n < 5 or int(4.0 * math.log(n)) > int(4.0 * math.log(n - 1))
-
-
-def _cold_starts(target: LogDensity, seed: int) -> list[Array]:
-    prior, rng = target.prior, generator(seed, "fit")
-    noise = math.log(prior.start_noise)
-    starts = [target.start(math.log(l), 0.0, noise) for l in prior.starts]
-    for _ in range(prior.restarts):
-        log_l = math.log(prior.starts[0]) + 1.2 * rng.standard_normal(target.D)
-        starts.append(target.start(log_l, 0.0, noise - 2.0))
-    return starts
-
-
-def _remembered(target: LogDensity, memory: Sequence[float]) -> Array:
-    """The parameters that a memory holds."""
-    log_s, log_noise, typical, *pairs = memory
-    log_l = np.full(target.D, typical)
-    where = np.asarray(pairs[::2], dtype=int)
-    inside = where < target.D
-    log_l[where[inside]] = np.asarray(pairs[1::2], dtype=float)[inside]
-    return target.start(log_l, log_s, log_noise)
-
-
-def _climb(target: LogDensity, theta: Array, iterations: int) -> tuple[float, Array]:
-    found = minimize(
-        target,
-        theta,
-        jac=True,
-        method="L-BFGS-B",
-        bounds=target.bounds,
-        options={"maxiter": iterations, "maxfun": 2 * iterations},
-    )
-    return float(found.fun), np.asarray(found.x)

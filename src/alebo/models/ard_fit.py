@@ -1,0 +1,145 @@
+"""Fitting the full-space GP: L-BFGS-B on the log posterior density, from the prior's starts or from where the last fit ended."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import minimize
+from torch import Tensor
+
+from .._seeds import generator
+from .ard import ARDGP
+from .ard_density import LogDensity
+from .outcomes import Standardisation
+from .priors import NOISE_FLOOR, ARDPrior
+from .surrogate import Mixture
+
+Array: TypeAlias = NDArray[np.float64]
+
+COLD_ITERATIONS = 100  # of L-BFGS-B from each of the prior's starts
+WARM_ITERATIONS = 20  # from where the last fit ended
+
+
+def fit_ard(
+    X: Array | Tensor,
+    values: Array | Tensor,
+    prior: ARDPrior,
+    *,
+    variances: Array | Tensor | None = None,
+    warm: Sequence[float] = (),
+    iterations: int = COLD_ITERATIONS,
+    warm_iterations: int = WARM_ITERATIONS,
+    cold: bool | None = None,
+    seed: int = 0,
+) -> ARDGP:
+    """The process of highest posterior density.
+
+    Args:
+        X: n x D points, in the units of the prior's lengthscales.
+        values: n outcomes in any unit; they are standardised here.
+        prior: what is assumed before the data.
+        variances: n noise variances, in squared units of the outcomes; None: the noise is inferred.
+        warm: the `memory` of a fit of fewer data; a few iterations from there replace the prior's own starts.
+        iterations: of L-BFGS-B from each of the prior's starts.
+        warm_iterations: of L-BFGS-B from `warm`.
+        cold: whether the prior's starts are tried beside `warm`; None: by the number of data (`refreshes`).
+        seed: of the prior's random restarts.
+
+    Returns:
+        The fitted process.
+    """
+    X, values = np.asarray(X, dtype=float), np.asarray(values, dtype=float).reshape(-1)
+    units = Standardisation.of(values)
+    v = units(values)
+    known = units.variances(None if variances is None else np.asarray(variances, dtype=float))
+    target = LogDensity(X, v, prior, None if known is None else np.maximum(known, NOISE_FLOOR))
+    starts: list[tuple[Array, int]] = []
+    if len(warm):
+        starts.append((_remembered(target, warm), warm_iterations))
+    if not len(warm) or (refreshes(len(v)) if cold is None else cold):
+        starts += [(theta, iterations) for theta in _cold_starts(target, seed)]
+    found = [_climb(target, theta, count) for theta, count in starts]
+    value, theta = min(found, key=lambda end: end[0])
+    D = target.D
+    return ARDGP.of(
+        X,
+        v,
+        prior.kernel,
+        np.exp(theta[:D]),
+        math.exp(theta[D]),
+        target.noises(theta),
+        shift=units.shift,
+        scale=units.scale,
+        known_noise=known is not None,
+        log_density=-value,
+    )
+
+
+def fit_each(
+    X: Array | Tensor,
+    values: Array | Tensor,
+    priors: Sequence[ARDPrior],
+    *,
+    variances: Array | Tensor | None = None,
+    warm: Sequence[Sequence[float]] = (),
+    seed: int = 0,
+) -> list[ARDGP]:
+    """One fit for each prior; `warm` holds as many memories, or none (see `fit_ard`)."""
+    memories = warm if len(warm) == len(priors) else [()] * len(priors)
+    return [
+        fit_ard(X, values, prior, variances=variances, warm=memory, seed=seed)
+        for prior, memory in zip(priors, memories, strict=True)
+    ]
+
+
+def fit_best(X: Array | Tensor, values: Array | Tensor, priors: Sequence[ARDPrior], **options: Any) -> ARDGP:
+    """Of one fit for each prior the one with the largest leave-one-out density; it remembers all (see `fit_each`)."""
+    fits = fit_each(X, values, priors, **options)
+    return replace(max(fits, key=ARDGP.loo_log_density), candidates=tuple(tuple(gp._memory()) for gp in fits))
+
+
+def fit_mixture(X: Array | Tensor, values: Array | Tensor, priors: Sequence[ARDPrior], **options: Any) -> Mixture:
+    """The mixture of one fit for each prior: acquisition functions average over them (see `fit_each`)."""
+    return Mixture(tuple(fit_each(X, values, priors, **options)))
+
+
+def refreshes(n: int) -> bool:
+    """Whether a fit of n observations tries cold starts beside its warm one: each time n has become a quarter more."""
+    return n < 5 or int(4.0 * math.log(n)) > int(4.0 * math.log(n - 1))
+
+
+def _cold_starts(target: LogDensity, seed: int) -> list[Array]:
+    prior, rng = target.prior, generator(seed, "fit")
+    noise = math.log(prior.start_noise)
+    starts = [target.start(math.log(l), 0.0, noise) for l in prior.starts]
+    for _ in range(prior.restarts):
+        log_l = math.log(prior.starts[0]) + 1.2 * rng.standard_normal(target.D)
+        starts.append(target.start(log_l, 0.0, noise - 2.0))
+    return starts
+
+
+def _remembered(target: LogDensity, memory: Sequence[float]) -> Array:
+    """The parameters that a memory holds."""
+    log_s, log_noise, typical, *pairs = memory
+    log_l = np.full(target.D, typical)
+    where = np.asarray(pairs[::2], dtype=int)
+    inside = where < target.D
+    log_l[where[inside]] = np.asarray(pairs[1::2], dtype=float)[inside]
+    return target.start(log_l, log_s, log_noise)
+
+
+def _climb(target: LogDensity, theta: Array, iterations: int) -> tuple[float, Array]:
+    found = minimize(
+        target,
+        theta,
+        jac=True,
+        method="L-BFGS-B",
+        bounds=target.bounds,
+        options={"maxiter": iterations, "maxfun": 2 * iterations},
+    )
+    return float(found.fun), np.asarray(found.x)

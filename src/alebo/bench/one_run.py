@@ -24,6 +24,7 @@ from .labels import Label, describe
 from .problems import Problem
 
 MANY = 10  # constraints
+TEN = 10  # evaluations whose seconds are stored as one number
 
 
 def replication(
@@ -54,7 +55,7 @@ def replication(
         "truth": {name: [] for name in problem.noise if problem.noise[name]},  # without noise, where there is noise
         "feasible": [] if problem.goals.constraints else None,  # None: every finished evaluation is
         "dim": [],  # [evaluation, dimension] whenever the method's embedding changes its size
-        "seconds": {"model": [], "evaluation": 0.0},  # of one CPU thread: by evaluation, and in all
+        "seconds": {"model": [], "evaluation": 0.0},  # of one CPU thread: for every ten evaluations, and in all
         "best": None,
         "environment": environment(),
     }
@@ -80,7 +81,10 @@ def replication(
 def _step(problem: Problem, optimizer: Optimizer, record: dict[str, Any], seed: int, k: int) -> None:
     clock = time.process_time()
     trial = optimizer.ask()[0]
-    record["seconds"]["model"].append(_seconds(clock))
+    model = record["seconds"]["model"]
+    if k % TEN == 0:
+        model.append(0.0)
+    model[-1] = round(model[-1] + _seconds(clock), 4)
     clock = cpu_seconds()
     try:
         values = list(trial.params.values())

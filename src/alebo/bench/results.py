@@ -139,12 +139,12 @@ class Run:
     @property
     def model_seconds(self) -> float:
         """CPU seconds of the method for one evaluation, on average."""
-        return float(np.mean(self.record["seconds"]["model"]))
+        return float(sum(self.record["seconds"]["model"])) / max(1, len(self.values))
 
     @property
     def evaluation_seconds(self) -> float:
         """CPU seconds of the problem for one evaluation, on average."""
-        return float(self.record["seconds"]["evaluation"]) / max(1, len(self.record["seconds"]["model"]))
+        return float(self.record["seconds"]["evaluation"]) / max(1, len(self.values))
 
 
 @dataclass(frozen=True)

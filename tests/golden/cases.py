@@ -190,7 +190,7 @@ CASES: dict[str, Callable[[], Array]] = {
             ("descent-linebo", {}, 5),
             ("add-gp-ucb", {"initial": 5}, 5),
             ("ebo", {"initial": 5}, 5),
-            ("smac", {"initial": 5, "challengers": 300}, 5),
+            ("smac", {"initial": 5, "challengers": 50, "searches": 2}, 2),
             ("cmaes", {}, 16),
             ("turbo", {"initial": 6}, 8),
             ("baxus", {"initial": 5}, 8),

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import alebo
-from alebo.methods.smac import SMAC, _configspace, _configuration, _point
+from alebo.methods.smac import SMAC, _configspace, _configuration, _in_order, _point
 from tests.conftest import require_module
 
 GOAL = alebo.Minimize("loss")
@@ -119,3 +119,20 @@ def test_refusals_are_sentences() -> None:
         alebo.Optimizer(SPACE, [GOAL, alebo.AtMost("t", 1.0)], method=SMAC())
     with pytest.raises(alebo.InputError, match="trees >= 2"):
         SMAC(trees=1)
+
+
+def test_the_order_of_the_librarys_starting_points_is_that_of_their_values() -> None:
+    """The library has them in a set, whose order is another one in every process."""
+
+    class Local:
+        def _get_init_points_from_previous_configs(self, points: list[Any]) -> list[Any]:
+            return list(reversed(points))
+
+    configspace = _configspace(SPACE, 0)
+    configs = [
+        _configuration(configspace, SPACE, x, SPACE.decode(x)) for x in np.random.default_rng(0).uniform(-1, 1, (5, 6))
+    ]
+    local = Local()
+    _in_order(local)
+    found = local._get_init_points_from_previous_configs(configs)
+    assert [c.get_array().tobytes() for c in found] == sorted(c.get_array().tobytes() for c in configs)

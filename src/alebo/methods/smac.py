@@ -103,6 +103,7 @@ class SMAC(Penalised):
                 n_steps_plateau_walk=self.plateau,
                 seed=scenario.seed,
             )
+            _in_order(search._local_search)
             library = facade(
                 scenario,
                 model=forest,
@@ -126,6 +127,20 @@ class SMAC(Penalised):
                 config = _configuration(configspace, space, s.x, space.decode(s.x))
                 library.runhistory.add_running_trial(TrialInfo(config, seed=0))
             return [_point(space, dict(library.ask().config)) for _ in range(q)]
+
+
+def _in_order(local: Any) -> None:
+    """Let the library's local search start from its points in an order of their values.
+
+    It takes them from a set of configurations, whose order depends on the hash seed of the process: the same history would
+    give other points in another process.
+    """
+    starts = local._get_init_points_from_previous_configs
+
+    def ordered(*args: Any, **kwargs: Any) -> list[Any]:
+        return sorted(starts(*args, **kwargs), key=lambda config: config.get_array().tobytes())
+
+    local._get_init_points_from_previous_configs = ordered
 
 
 def _library() -> tuple[Any, Any]:

@@ -45,4 +45,4 @@ def html(title: str, rows: Rows) -> str:
         f'<tr><th style="text-align:left">{escape(word)}</th><td style="text-align:left">{escape(what)}</td></tr>'
         for word, what in rows
     )
-    return f"<table><caption style='text-align:left'><b>{escape(title)}</b></caption>{lines}</table>"
+    return f"<table><caption style='text-align:left;white-space:nowrap'><b>{escape(title)}</b></caption>{lines}</table>"

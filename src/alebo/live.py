@@ -130,8 +130,8 @@ class Progress:
                     if spent > SLOW * usual and number not in self._warned:
                         self._warned.add(number)
                         self._say(
-                            f"trial {number} has run for {clock(spent)}, more than {SLOW} times as long as usual "
-                            f"({clock(usual)}). A `timeout` would end it."
+                            f"trial {number} has run for {clock(spent)}, over {SLOW} times the usual {clock(usual)}; a "
+                            "`timeout` would end it"
                         )
             if self._last is not None:
                 self._draw(self._last)

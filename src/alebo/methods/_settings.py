@@ -96,7 +96,9 @@ class Settings:
                     f"`{name} >= {bound}` must hold, a whole number; got {value!r}. Choose {bound} or more."
                 )
             if value is not None and value > MOST:
-                raise InputError(f"`{name} <= {MOST}` must hold, so that it fits in memory; got {value!r}. Choose less.")
+                raise InputError(
+                    f"`{name} <= {MOST}` must hold, so that it fits in memory; got {value!r}. Choose less."
+                )
 
     def _numbers(self, **bounds: tuple[float, float]) -> None:
         """Each named setting is a finite number in this range; None only where that is its default."""

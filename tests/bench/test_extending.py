@@ -23,7 +23,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "extending.md"
 def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     blocks = re.findall(r"```python\n# (\w+)\.py\n(.*?)```", PAGE.read_text(), flags=re.DOTALL)
     found = dict(blocks)
-    assert set(found) == {"my_problem", "my_method"}
+    assert set(found) == {"my_problem", "my_method", "my_model"}
     for name, text in found.items():
         (tmp_path / f"{name}.py").write_text(text)
         monkeypatch.delitem(sys.modules, name, raising=False)
@@ -59,3 +59,12 @@ def test_the_method_is_used_like_any_other(files: dict[str, str]) -> None:
     again = alebo.minimize(made.evaluate, made.space, 20, 1, method=my_method.Nearby(step=0.1))
     assert np.array_equal(result.x, again.x)
     assert result.fun < result.trace[0]
+
+
+def test_the_model_is_used_by_a_method(files: dict[str, str]) -> None:
+    import my_model  # type: ignore[import-not-found]
+
+    made = problem("my_problem:make")
+    result = alebo.minimize(made.evaluate, made.space, 14, 1, method=my_model.Smooth())
+    assert "smooth fit" in result.history[13].note
+    assert np.array_equal(result.history[0].x, np.zeros(60))

@@ -4,6 +4,7 @@ from .functions import Acquisition as Acquisition
 from .functions import LogEI as LogEI
 from .functions import NoisyLogEHVI as NoisyLogEHVI
 from .functions import NoisyLogEI as NoisyLogEI
+from .functions import OverMarginals as OverMarginals
 from .functions import log_ei as log_ei
 from .functions import value_and_gradient as value_and_gradient
 from .maximize import candidates as candidates

@@ -24,7 +24,7 @@ from .._errors import InputError
 from .._seeds import generator
 from ._algebra import LOG_2PI, kernel_of, safe_cholesky, squared_distances
 from .priors import NOISE_FLOOR, Kernel
-from .surrogate import Marginals, Mixture
+from .surrogate import Marginals, Mixture, Surrogate
 
 Array: TypeAlias = NDArray[np.float64]
 
@@ -234,9 +234,9 @@ class _Moments(torch.autograd.Function):
         return ctx.back(by_mean[None], by_variance[None]), None
 
 
-def typical_lengthscales(model: ARDGP | Mixture) -> Array:
-    """The lengthscales of a process; of a mixture of processes their geometric means.  -> D"""
+def typical_lengthscales(model: Surrogate) -> Array:
+    """The lengthscales of a process; of a mixture of processes their geometric means; 1 where a model has none.  -> D"""
     parts = model.models if isinstance(model, Mixture) else (model,)
     logs = [np.log(part.lengthscales) for part in parts if isinstance(part, ARDGP)]
-    mean: Array = np.exp(np.mean(logs, axis=0))
+    mean: Array = np.exp(np.mean(logs, axis=0)) if logs else np.ones(model.points.shape[1])
     return mean

@@ -70,6 +70,18 @@ def test_no_flipped_bit_changes_a_value_or_loses_a_completed_trial(
         path.unlink()
 
 
+def test_a_correction_survives_a_damaged_line(tmp_path: Path) -> None:
+    path = tmp_path / "s.log"
+    filled(path)
+    create(path).amend(0, 0.125, reason="the scale was wrong")
+    create(path).amend(0, 0.25, reason="still wrong")
+    lines = path.read_bytes().splitlines(keepends=True)
+    for i in range(len(lines) - 4, len(lines)):
+        hurt = tmp_path / f"hurt{i}.log"
+        hurt.write_bytes(b"".join([*lines[:i], lines[i].replace(b"0.25", b"0.75"), *lines[i + 1 :]]))
+        assert create(hurt).history[0].outcomes["loss"].mean == 0.25
+
+
 def test_a_line_damaged_while_the_study_is_open_is_healed(tmp_path: Path) -> None:
     path = tmp_path / "s.log"
     reader, writer = create(path), create(path)

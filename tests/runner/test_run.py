@@ -244,7 +244,7 @@ def test_two_drivers_share_a_file(tmp_path: Path) -> None:
 
 
 def test_a_trial_of_which_workers_die_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("alebo.runner.study.ATTEMPTS", 3)
+    monkeypatch.setattr("alebo.runner._trials.ATTEMPTS", 3)
     for _ in range(3):
         study = create(tmp_path)
         assert study.claim(1)[0].number == 0

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import copy
-import logging
 import os
-import secrets
-import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .._errors import AleboError, InputError, StateError, StudyError
+from .._errors import AleboError, InputError, StudyError
 from .._text import printable
 from ..goals import Goal, Goals, Minimize
 from ..history import History, State, Trial
@@ -24,20 +20,12 @@ from ..optimizer import Optimizer
 from ..space import Space
 from ._claims import new_worker
 from ._lines import META
-from ._records import FORMAT, compare, constraints_of, meta_of, needs_method, plain, record_of, shown, trial_of
-from ._spool import Spool
-from ._storage import Outcome, connect, require_optuna
-
-if TYPE_CHECKING:
-    from optuna.trial import FrozenTrial
-
-log = logging.getLogger(__name__)
-
-AMENDED = "amended:"  # with its number: an attribute of the study that holds a corrected trial
-ATTEMPTS = 10  # a trial that so many workers died of is given up
+from ._records import FORMAT, compare, meta_of, needs_method, plain
+from ._storage import require_optuna
+from ._trials import StoredTrials
 
 
-class Study:
+class Study(StoredTrials):
     """An Optimizer whose history is stored: `ask`, `tell` and `fail` as there, by any process, and nothing is lost.
 
     It is an Optuna study, too: the embedded coordinates are its parameters, and the full parameters one attribute of
@@ -46,20 +34,6 @@ class Study:
     While a database is away, every call waits for it (`patience` seconds at most). An outcome in hand is kept in a
     local file meanwhile.
     """
-
-    def __init__(self, where: str | os.PathLike[str], name: str, *, must_exist: bool) -> None:
-        self._storage = connect(where, name, must_exist=must_exist)
-        self.where = self._storage.where  # what may be shown
-        self.name = name
-        self.worker = new_worker()
-        self._living = False
-        self._handed: set[int] = set()  # trials claimed by this object and not finished yet
-        self._in_hand: dict[int, dict[str, Any]] = {}  # outcomes that are being written
-        self._spool = Spool(os.fspath(where), name)
-        self.while_away = self._storage.patience.meanwhile  # called before every pause while the storage is away
-        self.while_away.append(self.rescue)
-        self._done: dict[int, Trial] = {}
-        self._opt: Optimizer
 
     @classmethod
     def create(
@@ -206,10 +180,6 @@ class Study:
         """How many evaluations may be made in all."""
         return self._budget(self._storage.attributes())
 
-    def _budget(self, attributes: Mapping[str, Any]) -> int | None:
-        stored = attributes.get("budget", self._first_budget)
-        return None if stored is None else int(stored)
-
     def set_budget(self, budget: int) -> None:
         """Allow so many evaluations in all: more, to go on after the end."""
         if int(budget) != budget or budget < 1:
@@ -246,27 +216,6 @@ class Study:
         h = self.history
         counts = f"{len(h.complete)} complete, {len(h.pending)} pending, {len(h.failed)} failed"
         return f"Study({self.where!r}, {self.name!r}: {counts})"
-
-    def _refreshed(self, trials: list[FrozenTrial] | None = None) -> Optimizer:
-        """The one Optimizer of this study, with the history that is stored now."""
-        stored = self._storage.trials() if trials is None else trials
-        attributes = self._storage.attributes()
-        known = [self._read(t) for t in stored]
-        for key, record in attributes.items():
-            if key.startswith(AMENDED):
-                known[int(key.removeprefix(AMENDED))] = Trial.from_dict(record)
-        self._opt.history = History(tuple(known), self._budget(attributes))
-        self._opt.queue = tuple(attributes.get("queue", ()))  # a trial's note says which of them it is
-        return self._opt
-
-    def _read(self, frozen: FrozenTrial) -> Trial:
-        number = frozen.number
-        if number not in self._done:
-            trial = trial_of(frozen, self.space, self.goals)
-            if trial.state is State.PENDING or not frozen.state.is_finished():
-                return trial
-            self._done[number] = trial
-        return self._done[number]
 
     # -- asking and telling -------------------------------------------------------------------------------------------
 
@@ -341,23 +290,11 @@ class Study:
         with self._storage.claims.asking():
             return self._correct(self._refreshed().forget(trial, None if reason is None else printable(reason)))
 
-    def _correct(self, trial: Trial) -> Trial:
-        self._storage.set_attribute(f"{AMENDED}{trial.number}", record_of(trial))
-        return trial
-
     def fail(self, trial: int | Trial, reason: str | None = None) -> Trial:
         """Record that an evaluation crashed or was given up, as Optimizer.fail."""
         reason = None if reason is None else printable(reason)
         with self._until_written(trial):
             return self._finish(self._refreshed().fail(trial, reason))
-
-    def hold(self, trial: int | Trial, outcomes: Any) -> None:
-        """Have this outcome in hand: should the storage be away before it is told, it is kept in a local file."""
-        number = trial.number if isinstance(trial, Trial) else trial
-        known = self._opt.history
-        if isinstance(number, int) and 0 <= number < len(known) and number not in self._in_hand:
-            read = self.goals.read(outcomes)
-            self._in_hand[number] = record_of(replace(known[number], outcomes=read, state=State.COMPLETE))
 
     def close(self) -> None:
         """Let go: what this process had claimed can be taken over by others at once."""
@@ -376,159 +313,3 @@ class Study:
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-    # -- writing: a trial once when it is asked, its outcome once when it is reported -----------------------------------
-
-    def _propose(self, q: int, *, owner: str | None) -> list[Trial]:
-        """Ask the method and write its trials; where another process was quicker, ask again with what it wrote."""
-        written: list[Trial] = []
-        while len(written) < q:
-            for trial in self._refreshed().ask(q - len(written)):
-                if not self._add(trial, owner):
-                    break
-                written.append(trial)
-        return written
-
-    def _add(self, trial: Trial, owner: str | None) -> bool:
-        """Write a new trial in one piece, as pending; False if its number is taken."""
-        from optuna.trial import TrialState, create_trial
-
-        record = record_of(replace(trial, state=State.PENDING, outcomes={}))
-        coordinates, distributions = shown(trial, self.space)
-        stamp = self._storage.claims.stamp() if owner is None else {"at": time.time()}
-        attrs: dict[str, Any] = {"params": record.pop("params"), "trial": record}
-        attrs["owner"] = {"worker": owner, "attempt": 1, "token": secrets.token_hex(6), **stamp}
-        template = create_trial(
-            state=TrialState.RUNNING, params=coordinates, distributions=distributions, user_attrs=attrs
-        )
-        template.number = trial.number
-        return self._storage.add(template)
-
-    def _tell_point(self, params: Mapping[str, Any], outcomes: Any) -> Trial:
-        with self._storage.claims.asking():
-            done = self._refreshed().tell(params, outcomes)
-            while not self._add(done, owner=None):
-                done = self._refreshed().tell(params, outcomes)
-            return self._finish(done)
-
-    def _finish(self, trial: Trial) -> Trial:
-        """Write what finishes a trial, unless somebody has finished it."""
-        if not self._storage.finish(trial.number, self._outcome(trial)):
-            raise StateError(
-                f"A trial is told once; another worker has finished trial {trial.number}. Its outcome stands, and "
-                "yours is not written."
-            )
-        return trial
-
-    def _outcome(self, trial: Trial) -> Outcome:
-        if not trial.complete:
-            return Outcome(False, attributes={"reason": trial.reason or "given up"})
-        record = record_of(trial)
-        attributes = {"outcomes": record["outcomes"]}
-        if self._storage.twice or trial.earlier:  # settings that were really run stand only here
-            # what `decode` gives again is left out; a point from elsewhere may not be exactly on the grid of decode
-            same = trial.asked and trial.params == self.space.decode(trial.x)
-            attributes["told"] = {k: v for k, v in record.items() if k != "params" or not same}
-        values = [trial.outcomes[g.outcome].mean for g in self.goals.objectives]
-        return Outcome(True, values, attributes, constraints_of(trial, self.goals))
-
-    @contextmanager
-    def _until_written(self, trial: int | Trial) -> Iterator[None]:
-        """Inside, a trial is finished; an outcome that cannot be written stays in a local file, and nowhere else."""
-        number = trial.number if isinstance(trial, Trial) else trial
-        try:
-            yield
-        except StudyError as error:
-            self.rescue()
-            record = self._in_hand.pop(number, None)
-            path = None if record is None else self._spool.keep(number, record)
-            if path is None:
-                raise
-            raise StudyError(
-                f"{error} The outcome of trial {number} is kept in {path}, and is written when this study is opened "
-                "again on this machine."
-            ) from None
-        except AleboError:  # refused: there is nothing to keep
-            self._written(number)
-            raise
-        except BaseException:  # stopped in the middle
-            self.rescue()
-            raise
-        self._written(number)
-
-    def _written(self, number: int) -> None:
-        self._in_hand.pop(number, None)
-        self._spool.drop(number)
-        self._handed.discard(number)
-
-    def rescue(self) -> None:
-        """The storage is away: keep what is in hand in local files."""
-        for number, record in list(self._in_hand.items()):
-            self._spool.keep(number, record)
-
-    def _take_over(self, trials: list[FrozenTrial], q: int, stale_after: float | None) -> list[Trial]:
-        claims = self._storage.claims
-        taken: list[Trial] = []
-        for frozen in trials:
-            if len(taken) == q:
-                break
-            owner = frozen.user_attrs.get("owner")
-            trial = self._read(frozen)
-            if owner is None or trial.state is not State.PENDING:
-                continue
-            if owner["worker"] is None:
-                if stale_after is None or claims.age(owner) <= stale_after:
-                    continue
-            elif not owner.get("released") and claims.alive(owner["worker"]):
-                continue
-            if int(owner["attempt"]) >= ATTEMPTS:
-                reason = f"its worker died or left it {owner['attempt']} times"
-                with suppress(StateError):
-                    self._finish(replace(trial, state=State.FAILED, reason=reason))
-                continue
-            again = {"worker": self.worker, "attempt": int(owner["attempt"]) + 1, "at": time.time()}
-            if self._storage.swap_owner(trial.number, owner, again):
-                log.info("Trial %d is taken over from %s.", trial.number, owner["worker"])
-                taken.append(trial)
-        return taken
-
-    def _release(self) -> None:
-        """Give back what was claimed and not finished."""
-        for frozen in self._storage.trials():
-            owner = frozen.user_attrs.get("owner") or {}
-            if frozen.number in self._handed and owner.get("worker") == self.worker:
-                self._storage.swap_owner(frozen.number, owner, {**owner, "released": True})
-
-    def _mend(self) -> None:
-        """Finish what a killed process had half written, and write what was kept while the storage was away."""
-        for frozen in self._storage.trials():
-            if frozen.state.is_finished():
-                continue
-            trial = self._read(frozen)
-            worker = frozen.user_attrs.get("owner", {}).get("worker")
-            if worker is not None and self._storage.claims.alive(worker):
-                continue  # it is being written right now
-            damaged = not frozen.user_attrs
-            if trial.complete or (trial.state is State.FAILED and ("reason" in frozen.user_attrs or damaged)):
-                with suppress(StateError):
-                    self._finish(trial)
-        for path, record in self._spool.found():
-            with suppress(StateError):
-                if not self._write_kept(record):
-                    log.warning("%s is of another study of that name, and is left alone.", path)
-                    continue
-            self._spool.discard(path)
-
-    def _write_kept(self, record: Mapping[str, Any]) -> bool:
-        """Write an outcome that was kept while the storage was away; False if it is not of this study."""
-        try:
-            kept = Trial.from_dict(record)
-            history = self.history
-            if not 0 <= kept.number < len(history) or history[kept.number].x.tolist() != kept.x.tolist():
-                return False
-        except (KeyError, TypeError, ValueError):
-            return False
-        if history[kept.number].state is State.PENDING:
-            self._finish(kept)
-            log.warning("The outcome of trial %d, kept while the storage was away, has been written.", kept.number)
-        return True

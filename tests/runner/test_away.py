@@ -107,7 +107,9 @@ def test_an_outcome_that_cannot_be_written_is_kept_and_written_at_the_next_start
         study.close()
     finally:
         postgres_server.start()
-    assert len(list((tmp_path / "spool").rglob("*.json"))) == 1
+    (kept,) = (tmp_path / "spool").rglob("*.json")
+    assert kept.stat().st_mode & 0o077 == 0  # for us only
+    assert kept.parent.stat().st_mode & 0o077 == 0
     again = alebo.Study.open(postgres_server.url, name="kept")
     assert again.history[0].outcomes["loss"] == alebo.Outcome(0.25, 0.5)
     assert not list((tmp_path / "spool").rglob("*.json"))

@@ -323,3 +323,17 @@ def test_the_log_carries_the_reason(tmp_path: Path, caplog: pytest.LogCaptureFix
     with caplog.at_level(logging.WARNING):
         alebo.run(create(tmp_path, budget=1), fn.raises)
     assert "no licence" in caplog.text
+
+
+def test_the_options_that_the_page_of_many_machines_names_are_there() -> None:
+    import re
+
+    from typer.testing import CliRunner
+
+    from alebo.cli.app import app
+
+    page = (Path(__file__).parents[2] / "docs" / "many_machines.md").read_text()
+    for line in re.findall(r"^alebo run .*$", page, re.MULTILINE):
+        for option in re.findall(r"--[a-z-]+", line):
+            assert option in CliRunner().invoke(app, ["run", "--help"]).output, option
+    assert "--worker " not in page

@@ -109,3 +109,15 @@ def test_the_password_is_nowhere_in_what_is_printed_written_or_logged(
         assert PASSWORD not in text
         assert PASSWORD.replace("/", "%2F") not in text
         assert json.dumps(PASSWORD)[1:-1] not in text
+
+
+def test_the_password_may_stay_out_of_the_address(postgres_server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    import alebo
+
+    monkeypatch.setenv("PGPASSWORD", PASSWORD)
+    url = postgres_server.url.replace(":" + PASSWORD, "")
+    study = alebo.Study.create(
+        url, alebo.Space.from_bounds([(0, 1)] * 3), alebo.Minimize("loss"), method=alebo.methods.Sobol(), name="env"
+    )
+    study.tell(study.ask()[0].number, 1.0)
+    assert len(alebo.Study.open(postgres_server.url, name="env").history.complete) == 1

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._errors import StudyError
+from .._errors import AleboError, StudyError
 from .._text import printable
 from ..goals import AtMost, Goals, Outcome
 from ..history import State, Trial
 from ..methods import Method
+from ..methods import from_dict as method_from_dict
 from ..methods import to_dict as method_to_dict
 from ..optimizer import Optimizer
 from ..space import Float, Space
@@ -79,7 +80,12 @@ def needs_method(meta: Mapping[str, Any]) -> list[str]:
 def _same_method(had: Any, got: Any) -> bool:
     if isinstance(had, Mapping) and "settings" in had:  # alebo 0.1 kept only the name
         return bool(had["name"] == got["name"] and "unstored" in got)
-    return bool(had == got)
+    if had == got or not isinstance(had, Mapping) or "unstored" in had:
+        return bool(had == got)
+    try:
+        return plain(_method_data(method_from_dict(had))) == got  # settings as an earlier version wrote them
+    except (AleboError, KeyError, TypeError, ValueError):
+        return False
 
 
 def compare(where: str, stored: Mapping[str, Any], meta: Mapping[str, Any]) -> None:

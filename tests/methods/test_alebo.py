@@ -370,6 +370,28 @@ def test_constant_objectives(value):
     assert len(opt.history.complete) == 9
 
 
+@pytest.mark.parametrize("penalty", [1e30, 1.7e308])
+def test_a_penalty_of_any_size_neither_stops_the_search_nor_hides_the_rest(penalty, caplog):
+    def f(x):
+        return penalty if x[9] > 0.5 else bowl(x)
+
+    opt = drive(small(ALEBO(), D=40, budget=30), f, 30)
+    assert any(t.outcomes["v"].mean == penalty for t in opt.history)
+    assert opt.best().outcomes["v"].mean < 0.1
+    assert opt.history[-1].note["compressed"] == ["v"]
+
+
+@pytest.mark.filterwarnings("error")
+def test_largest_outcomes_of_both_signs_and_constraints():
+    goals = [Minimize("v"), AtMost("c", 0.0), alebo.Cost("seconds")]
+    opt = small(ALEBO(initial=4, growth=Growth(start=2, patience=1), metric=Sampled(samples=3)), goals=goals)
+    for k in range(10):
+        t = opt.ask()[0]
+        v, c = ([1.7e308, -1.7e308][k % 2], 1.7e308) if k in (2, 3) else (bowl(t.x), float(t.x[2]))
+        opt.tell(t.number, {"v": v, "c": c, "seconds": 1.7e308 if k == 4 else 1.0})
+    assert len(opt.history.complete) == 10
+
+
 def test_one_observation_and_fewer_points_than_dimensions():
     opt = small(ALEBO(dim=8, initial=1, metric=Sampled(samples=3)))
     for _ in range(4):

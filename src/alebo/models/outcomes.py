@@ -51,7 +51,8 @@ class Compression:
             span = float(np.median(off[off > 0]))
         if span == 0.0 or off.max() <= FAR * span:
             return plain
-        return cls(centre * size, min(FAR * span, 0.5, HUGE / size) * size)
+        ordinary = float(off[off <= FAR * span].max())  # extreme values come to lie just beyond the ordinary ones
+        return cls(centre * size, min(1.01 * ordinary or span, 0.5, HUGE / size) * size)
 
     def changes(self, values: Array) -> NDArray[np.bool_]:
         """Which values are moved.  n -> n"""
@@ -65,10 +66,9 @@ class Compression:
         if math.isinf(self.reach):
             return values
         half = 0.5 * values - 0.5 * self.centre  # halves, because a difference of two doubles can overflow
-        ratio = np.maximum(np.abs(half) / (0.5 * self.reach), 1.0)
-        x = np.log(ratio)
+        x = np.log(np.maximum(np.abs(half), 0.5 * self.reach)) - math.log(0.5 * self.reach)  # a ratio could overflow
         far = self.centre + np.sign(half) * self.reach * (1.0 + x / (1.0 + x))
-        return np.where(ratio > 1.0, far, values)
+        return np.where(self.changes(values), far, values)
 
 
 def tamed(values: Array) -> Array:

@@ -146,3 +146,22 @@ def test_many_workers_may_begin_at_once(postgres: str) -> None:
         p.join(timeout=60)
     assert [p.exitcode for p in processes] == [0] * 4
     assert len(alebo.Study.open(url, name="new").history) == 0
+
+
+def test_corrections_and_queued_points_are_shared(postgres: str) -> None:
+    space = alebo.Space.from_bounds([(0, 1)] * 3)
+    study = alebo.Study.create(postgres, space, alebo.Minimize("y"), method=Sobol(), name="corrected")
+    study.enqueue({"x0": 0.1, "x1": 0.2, "x2": 0.3})
+    first, second = study.ask(2)
+    assert first.params == {"x0": 0.1, "x1": 0.2, "x2": 0.3}
+    study.tell(first.number, 7.0)
+    study.tell(second.number, 1.0, params={"x1": 0.625})
+    study.amend(first.number, 0.7, reason="typing mistake")
+    other = alebo.Study.open(postgres, name="corrected")
+    assert other.history[0].outcomes["y"].mean == 0.7
+    assert other.history[0].earlier[0].outcomes["y"].mean == 7.0
+    assert other.history[1].params["x1"] == 0.625
+    assert other.history[1].earlier[0].params == second.params
+    assert other.best().number == 0
+    other.forget(0)
+    assert study.best().number == 1

@@ -319,3 +319,17 @@ def test_a_queued_point_is_asked_once_by_whoever_comes_first(tmp_path: Path) -> 
     with alebo.Study.open(path) as again:
         assert again.history[0].params == baseline  # to the last digit, also after it was told
         assert again.optimizer().queued == ()
+
+
+def test_an_outcome_in_hand_keeps_the_settings_really_run(tmp_path: Path) -> None:
+    path = tmp_path / "s.log"
+    space = alebo.Space.from_bounds([(0, 1)] * 3)
+    study = alebo.Study.create(path, space, alebo.Minimize("y"), method=Sobol())
+    trial = study.ask()[0]
+    study.hold(trial, 0.5, {"x0": 0.125})
+    study.rescue()  # as if the worker had been killed while it waited
+    with alebo.Study.open(path) as again:
+        assert again.history[0].complete
+        assert again.history[0].params == {**trial.params, "x0": 0.125}
+        with pytest.raises(alebo.InputError, match="its own params"):
+            again.tell(trial.params, 1.0, params={"x0": 0.5})

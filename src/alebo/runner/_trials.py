@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from .._errors import AleboError, StateError, StudyError
+from .._propose import as_run
 from ..history import History, State, Trial
 from ..optimizer import Optimizer
 from ._claims import new_worker
@@ -73,13 +74,14 @@ class StoredTrials:
 
     # -- writing: a trial once when it is asked, its outcome once when it is reported --------------------------------
 
-    def hold(self, trial: int | Trial, outcomes: Any) -> None:
+    def hold(self, trial: int | Trial, outcomes: Any, params: Mapping[str, Any] | None = None) -> None:
         """Have this outcome in hand: should the storage be away before it is told, it is kept in a local file."""
         number = trial.number if isinstance(trial, Trial) else trial
         known = self._opt.history
         if isinstance(number, int) and 0 <= number < len(known) and number not in self._in_hand:
             read = self._opt.goals.read(outcomes)
-            self._in_hand[number] = record_of(replace(known[number], outcomes=read, state=State.COMPLETE))
+            run = as_run(self._opt.space, known[number], params)
+            self._in_hand[number] = record_of(replace(run, outcomes=read, state=State.COMPLETE))
 
     def _correct(self, trial: Trial) -> Trial:
         """Write a corrected trial; in a file twice, as all that matters."""
@@ -231,8 +233,8 @@ class StoredTrials:
         """Write an outcome that was kept while the storage was away; False if it is not of this study."""
         try:
             kept = Trial.from_dict(record)
-            history = self._refreshed().history
-            if not 0 <= kept.number < len(history) or history[kept.number].x.tolist() != kept.x.tolist():
+            history, asked = self._refreshed().history, kept.earlier[0] if kept.earlier else kept
+            if not 0 <= kept.number < len(history) or history[kept.number].x.tolist() != asked.x.tolist():
                 return False
         except (KeyError, TypeError, ValueError):
             return False

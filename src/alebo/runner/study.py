@@ -267,9 +267,12 @@ class Study(StoredTrials):
         The first outcome of a trial stands, whoever writes it. A second one is refused with a StateError.
         """
         if isinstance(trial, Mapping):
+            if params is not None:
+                raise InputError(
+                    "`params` corrects the settings of an asked trial; a point never asked is its own params."
+                )
             return self._tell_point(trial, outcomes)
-        if params is None:
-            self.hold(trial, outcomes)
+        self.hold(trial, outcomes, params)
         with self._until_written(trial):
             return self._finish(self._refreshed().tell(trial, outcomes, params=params))
 

@@ -74,8 +74,8 @@ class PerLook(torch.nn.Module):
     def _look(self, X: Tensor) -> Tensor:
         """The log of what a look tells for its cost.  ... x 1 x d -> ..."""
         points = X.squeeze(-2)
-        told = torch.stack([m.correlation(points, at_target(points)).abs() for m in self.objectives])
-        return told.clamp(LEAST_CORRELATION, 1.0).log().mean(0) - self.log_cost(X)
+        shared = torch.stack([m.correlation(points, at_target(points)).abs() for m in self.objectives])
+        return shared.clamp(LEAST_CORRELATION, 1.0).log().mean(0) - self.log_cost(X)
 
 
 class Through(torch.nn.Module):

@@ -1,4 +1,4 @@
-"""Methods whose authors define no constraints: they refuse them, or, when told to, rank infeasible points last."""
+"""Methods whose authors define no constraints: they refuse them, or rank infeasible points last where the user says so."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Penalised(Method):
             )
 
 
-def told(history: History, goals: Goals) -> dict[int, float]:
+def penalised_values(history: History, goals: Goals) -> dict[int, float]:
     """What each completed trial counts for, by number: the objective, or the worst one seen where it is infeasible.
 
     Extreme values are compressed, which keeps their order: 1e308 would overflow in the sums of a model.

@@ -23,7 +23,7 @@ from ..history import History, State, Trial
 from ..space import Space
 from ._design import initial_points
 from ._method import Suggestion, Supports, setting
-from ._penalised import INFEASIBLE, Infeasible, Penalised, told
+from ._penalised import INFEASIBLE, Infeasible, Penalised, penalised_values
 from ._trust_region import (
     LENGTH,
     SHORTEST,
@@ -129,7 +129,7 @@ class BAxUS(Penalised):
         return bins
 
     def suggest(self, history: History, space: Space, goals: Goals, q: int, seed: int) -> Sequence[Suggestion]:
-        D, batch, values = space.dimension, len(history), told(history, goals)
+        D, batch, values = space.dimension, len(history), penalised_values(history, goals)
         life, stage, trials, region = self._state(history, values, D)
         bins = self.bins(D, life, stage, seed)
         asked = [t for t in trials if t.state is not State.FAILED]

@@ -16,7 +16,7 @@ from ..goals import Goals
 from ..history import History, State
 from ..space import Space
 from ._method import Suggestion, Supports, setting
-from ._penalised import INFEASIBLE, Infeasible, Penalised, told
+from ._penalised import INFEASIBLE, Infeasible, Penalised, penalised_values
 
 Array: TypeAlias = NDArray[np.float64]
 
@@ -55,7 +55,7 @@ class CMAES(Penalised):
             )
 
     def suggest(self, history: History, space: Space, goals: Goals, q: int, seed: int) -> Sequence[Suggestion]:
-        values = told(history, goals)
+        values = penalised_values(history, goals)
         members: dict[int, dict[int, tuple[State, float]]] = {}
         for t in history:
             if "generation" in t.note and "member" in t.note:

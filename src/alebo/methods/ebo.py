@@ -94,10 +94,10 @@ class EBO(Method):
             x = minimise_bounds(gp, width, leaf.lower, leaf.upper, derive(leaf.seed, "search", k), extra=top)
             with torch.no_grad():
                 mean, variance = gp.posterior(torch.from_numpy(x[None]))
-            told = gp.shift + gp.spread * float(mean[0])
-            value = told - float(width[0]) * gp.spread * math.sqrt(float(variance[0]))
+            expected = gp.shift + gp.spread * float(mean[0])
+            value = expected - float(width[0]) * gp.spread * math.sqrt(float(variance[0]))
             found.append(Proposal(x, value, groups))
-            X, y = np.vstack([X, x]), np.append(y, told)
+            X, y = np.vstack([X, x]), np.append(y, expected)
         return found
 
     def _width(self, gp: AdditiveGP, leaf: Leaf, y: Array) -> Tensor:
@@ -189,13 +189,13 @@ def gibbs(gp: AdditiveGP, y: Array, size: int, moves: int, seed: int) -> Groups:
         old = at[j]
         without = [i for i in groups[old] if i != j]
         base = K - kernel(groups[old]) + kernel(without)
-        room = [g for g, members in enumerate(groups) if g != old and 0 < len(members) < size]
-        weight = np.array([w[groups[g]].sum() for g in room])
-        count = min(6, len(room))
+        not_full = [g for g, members in enumerate(groups) if g != old and 0 < len(members) < size]
+        weight = np.array([w[groups[g]].sum() for g in not_full])
+        count = min(6, len(not_full))
         options: list[int | None] = [old]
         if count:
-            chosen = rng.choice(len(room), size=count, replace=False, p=weight / weight.sum())
-            options += [room[int(c)] for c in chosen]
+            chosen = rng.choice(len(not_full), size=count, replace=False, p=weight / weight.sum())
+            options += [not_full[int(c)] for c in chosen]
         if without:
             options.append(None)  # a group of its own
         changes = []

@@ -22,21 +22,21 @@ from ..history import History, State
 from ..space import Categorical, Float, Int, Space
 from ._design import initial_points
 from ._method import Suggestion, Supports, setting
-from ._penalised import INFEASIBLE, Infeasible, Penalised, told
+from ._penalised import INFEASIBLE, Infeasible, Penalised, penalised_values
 
 Array: TypeAlias = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
 class SMAC(Penalised):
-    """A random forest trained on all that was told; its expected improvement is sought by local and random search.
+    """A random forest trained on all outcomes; its expected improvement is sought by local and random search.
 
-    The settings are the library's own: searching less is faster and finds less. A failed evaluation is told as crashed.
+    The settings are the library's own: searching less is faster and finds less. A failed evaluation is reported to it as crashed.
     """
 
     trees: int = setting(10, "of the forest")
     challengers: int = setting(10000, "random points that compete with the local searches")
-    searches: int = setting(10, "local searches from random points, and as many from the best told")
+    searches: int = setting(10, "local searches from random points, and as many from the best points")
     plateau: int = setting(10, "rounds after which a local search leaves a plateau")
     initial: int | None = setting(
         None, "quasi-random points first; None: ten a parameter, at most a quarter of the budget, as in the library"
@@ -60,7 +60,7 @@ class SMAC(Penalised):
         first = initial_points(space.dimension, start + take, derive(seed, "smac"))[start:]
         out = [Suggestion(2.0 * u - 1.0) for u in first]
         if len(out) < q:
-            values = told(history, goals)
+            values = penalised_values(history, goals)
             out += [
                 Suggestion(x) for x in self._ask(history, values, out, space, q - len(out), derive(seed, "smac", start))
             ]
@@ -69,7 +69,7 @@ class SMAC(Penalised):
     def _ask(
         self, history: History, values: dict[int, float], young: list[Suggestion], space: Space, q: int, seed: int
     ) -> list[Array]:
-        """A fresh instance of the library that is told the whole history, then asked."""
+        """A fresh instance of the library that gets the whole history and is then asked."""
         smac, facade = _library()
         from smac.acquisition.function import EI
         from smac.acquisition.maximizer import LocalAndSortedRandomSearch
@@ -203,9 +203,9 @@ def _configuration(configspace: Any, space: Space, x: Array, params: dict[str, A
 
 @cache
 def _told_configuration() -> Any:
-    """The library's configuration, told apart faster.
+    """The library's configuration with a faster comparison.
 
-    The library looks for every point told among all the others, and compares two by spelling out all their parameters.
+    The library looks for every reported point among all others, and compares two by listing all their parameters.
     """
     import ConfigSpace as cs
 

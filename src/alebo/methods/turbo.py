@@ -21,7 +21,7 @@ from ..history import History, State, Trial
 from ..space import Space
 from ._design import initial_points
 from ._method import Suggestion, Supports, setting
-from ._penalised import INFEASIBLE, Infeasible, Penalised, told
+from ._penalised import INFEASIBLE, Infeasible, Penalised, penalised_values
 from ._trust_region import Region, candidates, fit_region, replay, thompson
 
 Array: TypeAlias = NDArray[np.float64]
@@ -50,7 +50,7 @@ class TuRBO(Penalised):
     def suggest(self, history: History, space: Space, goals: Goals, q: int, seed: int) -> Sequence[Suggestion]:
         D, batch = space.dimension, len(history)
         size = min(2 * D, 20) if self.initial is None else self.initial
-        values = told(history, goals)
+        values = penalised_values(history, goals)
         lives = [self._life(history, values, r, D) for r in range(self.regions)]
         out: list[Suggestion] = []
         for r, (life, trials, _) in enumerate(lives):  # a region that is young needs its first points first

@@ -48,25 +48,15 @@ class Drawn(Protocol):
     def scale(self) -> float: ...
 
     def marginals(self, W: Tensor) -> Marginals:
-        """Mean and variance at single points given each draw.  k x d -> p x k, p x k"""
+        """Mean and variance of the noiseless outcome at single points, with gradients.  k x d -> p x k, p x k"""
 
 
-class Surrogate(Protocol):
-    """A fitted model of one outcome."""
+class Surrogate(Drawn, Protocol):
+    """A fitted model of one outcome; its `v` are the n standardised outcomes, its marginals those of the posterior."""
 
     @property
     def points(self) -> Tensor:
         """The training points.  -> n x d"""
-
-    @property
-    def v(self) -> Tensor:
-        """Their standardised outcomes.  -> n"""
-
-    @property
-    def shift(self) -> float: ...
-
-    @property
-    def scale(self) -> float: ...
 
     @property
     def noise(self) -> Tensor:
@@ -79,9 +69,6 @@ class Surrogate(Protocol):
     @property
     def memory(self) -> Sequence[Any]:
         """Where the next fit may start: plain numbers for a trial's note."""
-
-    def marginals(self, W: Tensor) -> Marginals:
-        """Mean and variance of the noiseless outcome at single points, with gradients.  k x d -> p x k, p x k"""
 
     def draw(self, points: Tensor, rng: np.random.Generator) -> Drawn:
         """Joint draws at these points, one or more for each explanation.  k x d"""

@@ -10,7 +10,7 @@ import torch
 
 from alebo.bench.calibration import data, scores
 from alebo.models import fit_gp, sample_gp
-from alebo.models.mahalanobis.chains import CHAINS, WIDTH, State, Target, sample, transition
+from alebo.models.mahalanobis.chains import CHAINS, WIDTH, ChainState, Target, sample, transition
 from alebo.models.mahalanobis.likelihood import LogPosterior, MetricPrior
 
 
@@ -25,7 +25,7 @@ def problem(n=25, d=3, noise=0.05, seed=0, known=False):
 @pytest.mark.parametrize("known", [False, True])
 def test_the_gradient_is_that_of_finite_differences(known):
     target = Target(problem(known=known))
-    x = State.first(3, np.random.default_rng(1)).place
+    x = ChainState.first(3, np.random.default_rng(1)).place
     _, gradient = target(x)
     h = 1e-5
     numeric = [(target(x + h * e)[0] - target(x - h * e)[0]) / (2 * h) for e in np.eye(len(x))]
@@ -37,7 +37,7 @@ def test_without_data_to_speak_of_the_chain_samples_the_prior():
     prior = MetricPrior(noise_at=math.log(1e-3))  # away from the floor, which cuts the distribution off
     target = Target(LogPosterior(torch.zeros(1, 2, dtype=torch.double), torch.zeros(1).double(), None, prior))
     rng = np.random.default_rng(0)
-    state, places = State.first(2, rng), []
+    state, places = ChainState.first(2, rng), []
     for i in range(1200):
         state = transition(target, state, rng)
         if i >= 100:
@@ -51,8 +51,8 @@ def test_without_data_to_speak_of_the_chain_samples_the_prior():
 
 def test_a_state_survives_packing_and_grows_with_the_embedding():
     rng = np.random.default_rng(0)
-    state = State.first(3, rng)
-    assert State.unpack(state.pack()).place == pytest.approx(state.place)
+    state = ChainState.first(3, rng)
+    assert ChainState.unpack(state.pack()).place == pytest.approx(state.place)
     grown = state.padded(5, rng)
     assert grown.E.shape == (5, 5)
     assert grown.E[:3, :3] == pytest.approx(state.E)
@@ -104,7 +104,7 @@ def test_a_new_chain_finds_noise_that_the_others_took_for_detail():
     rng = np.random.default_rng(0)
     Y = torch.from_numpy(rng.uniform(-1, 1, (60, 6)))
     values = torch.sin(2 * Y[:, 0]) + torch.from_numpy(rng.normal(size=60))
-    stuck = [State(5 * rng.normal(size=(6, 6)), np.zeros(6), 0.5, 0.0, math.log(1e-5), math.log(1e-3)).pack()] * 2
+    stuck = [ChainState(5 * rng.normal(size=(6, 6)), np.zeros(6), 0.5, 0.0, math.log(1e-5), math.log(1e-3)).pack()] * 2
     going = sample_gp(Y, values, samples=4, warm=stuck)
     joined = sample_gp(Y, values, samples=4, warm=stuck, afresh=True)
     assert len(joined.memory) == len(stuck)
@@ -117,7 +117,7 @@ def test_a_chain_in_a_wrong_world_goes_on_from_the_best_one():
     Y = torch.from_numpy(np.random.default_rng(1).uniform(-1, 1, (50, 2)))
     values = torch.sin(2 * Y[:, 0]) * torch.cos(Y[:, 1])
     right = sample_gp(Y, values, samples=1, seed=3).memory[0]
-    wrong = State(np.eye(2), np.zeros(2), -9.0, 0.0, 0.0, math.log(1e-4)).pack()
+    wrong = ChainState(np.eye(2), np.zeros(2), -9.0, 0.0, 0.0, math.log(1e-4)).pack()
     assert float(sample_gp(Y, values, samples=1, warm=[wrong]).noises.min()) > 0.5
     assert float(sample_gp(Y, values, samples=4, warm=[right, wrong]).noises.max()) < 1e-2
 
@@ -133,7 +133,7 @@ def test_chains_share_the_samples_and_none_idles():
 
 def test_a_start_that_arithmetic_does_not_allow_is_replaced():
     posterior = problem()
-    far = State(np.full((3, 3), 1e6), np.zeros(3), 50.0, 0.0, -5.0)
+    far = ChainState(np.full((3, 3), 1e6), np.zeros(3), 50.0, 0.0, -5.0)
     found, state = sample(posterior, far, 2, np.random.default_rng(0))
     assert len(found) == 2
     assert abs(state.log_width) < 12

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from ..._seeds import generator
 from ..outcomes import Standardisation
-from .chains import CHAINS, State, sample
+from .chains import CHAINS, ChainState, sample
 from .laplace import default_inflation, draws
 from .likelihood import Hyperparameters, LogPosterior, MetricPrior, cold_start, fit
 from .model import MahalanobisGP
@@ -39,7 +39,7 @@ def sample_gp(
     target, units = _standardised(Y, values, variances, MetricPrior() if prior is None else prior)
     rng = generator(seed, "chain")
 
-    def model(runs: Sequence[tuple[list[Hyperparameters], State]]) -> MahalanobisGP:
+    def model(runs: Sequence[tuple[list[Hyperparameters], ChainState]]) -> MahalanobisGP:
         found = [h for kernels, _ in runs for h in kernels]
         return MahalanobisGP(
             target.Y,
@@ -58,7 +58,7 @@ def sample_gp(
         parts = [torch.nonzero(owner[made.data.keep] == i).flatten() for i in range(len(runs))]
         return [made.loo_log_density(part) if len(part) else -math.inf for part in parts]
 
-    starts: list[State | None] = [State.unpack(packed) for packed in warm] or [None] * min(CHAINS, samples)
+    starts: list[ChainState | None] = [ChainState.unpack(packed) for packed in warm] or [None] * min(CHAINS, samples)
     shares = [len(part) for part in np.array_split(np.arange(samples), len(starts))]
     runs = [sample(target, start, m, rng) for start, m in zip(starts, shares, strict=True)]
     if warm and afresh:

@@ -30,7 +30,7 @@ ROWS = math.sqrt(0.5)  # standard deviation of the rows' log widths around it
 
 
 @dataclass(frozen=True)
-class State:
+class ChainState:
     """Where a chain is, and how far it steps."""
 
     E: Array  # d x d
@@ -41,7 +41,7 @@ class State:
     log_step: float = math.log(0.05)
 
     @classmethod
-    def first(cls, d: int, rng: np.random.Generator) -> State:
+    def first(cls, d: int, rng: np.random.Generator) -> ChainState:
         return cls(rng.normal(0.0, 0.7, (d, d)), np.zeros(d), WIDTH[0], 0.0, math.log(0.1))
 
     @property
@@ -53,12 +53,12 @@ class State:
         return [*self.place.tolist(), self.log_step]
 
     @classmethod
-    def unpack(cls, packed: Sequence[float] | Array) -> State:
+    def unpack(cls, packed: Sequence[float] | Array) -> ChainState:
         d = (math.isqrt(4 * len(packed) - 15) - 1) // 2  # d^2 + d + 4 numbers
         values = np.asarray(packed, dtype=float)
         return cls(values[: d * d].reshape(d, d), values[d * d : -4], *values[-4:].tolist())
 
-    def padded(self, dim: int, rng: np.random.Generator) -> State:
+    def padded(self, dim: int, rng: np.random.Generator) -> ChainState:
         """The same state in an embedding that has grown to `dim`: the new entries as the prior has them."""
         d = len(self.E)
         if dim <= d:
@@ -110,13 +110,13 @@ class Target:
 
 
 def sample(
-    posterior: LogPosterior, warm: State | None, m: int, rng: np.random.Generator
-) -> tuple[list[Hyperparameters], State]:
+    posterior: LogPosterior, warm: ChainState | None, m: int, rng: np.random.Generator
+) -> tuple[list[Hyperparameters], ChainState]:
     """m kernels drawn from their posterior by one chain, and where it stands then."""
     target = Target(posterior.thinned(MOST_POINTS))
     state = None if warm is None else warm.padded(posterior.d, rng)
     if state is None or not math.isfinite(target(state.place)[0]):
-        state = State.first(posterior.d, rng)
+        state = ChainState.first(posterior.d, rng)
         for _ in range(BURN_IN):
             state = transition(target, state, rng)
     out = []
@@ -126,7 +126,7 @@ def sample(
     return out, state
 
 
-def transition(target: Target, state: State, rng: np.random.Generator) -> State:
+def transition(target: Target, state: ChainState, rng: np.random.Generator) -> ChainState:
     """One move of Hamiltonian Monte Carlo, and a step size steered towards the wanted share of acceptance."""
     x = state.place
     value, slope = target(x)
@@ -145,4 +145,4 @@ def transition(target: Target, state: State, rng: np.random.Generator) -> State:
     chance = math.exp(min(gain, 0.0)) if math.isfinite(energy) else 1.0
     if rng.uniform() >= chance:
         new = x
-    return State.unpack(np.append(new, state.log_step + 0.15 * (chance - ACCEPTED)))
+    return ChainState.unpack(np.append(new, state.log_step + 0.15 * (chance - ACCEPTED)))

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 import alebo
-from alebo import AleboError, Optimizer
+from alebo import AleboError, EvaluationError, MissingPartError, Optimizer
 
 from ._format import FORMAT, KIND
 from .labels import Label, describe
@@ -67,6 +67,9 @@ def replication(
             _step(problem, optimizer, record, int(seed), k)
             if progress is not None:
                 progress(k + 1)
+        if not optimizer.history.complete:
+            last = optimizer.history.failed[-1].reason
+            raise EvaluationError(f"All {budget} evaluations failed; the last: {last}")
         clock = time.process_time()
         record["best"] = _best(problem, optimizer)
         record["seconds"]["best"] = _seconds(clock)
@@ -93,6 +96,8 @@ def _step(problem: Problem, optimizer: Optimizer, record: dict[str, Any], seed: 
         measured = problem.add_noise(truth, seed=seed, number=k)
         told = optimizer.tell(trial.number, measured)
         feasible = problem.goals.feasible(told.outcomes)
+    except MissingPartError:
+        raise  # every other evaluation would end the same way
     except Exception as error:  # a problem may crash at some points (real ones do): that costs one evaluation
         optimizer.fail(trial.number, f"{type(error).__name__}: {error}")
         truth, measured, feasible = {}, {}, False

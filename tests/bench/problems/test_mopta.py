@@ -112,6 +112,10 @@ def test_a_program_for_another_processor(fake: Path) -> None:
     fake.chmod(0o755)
     with pytest.raises(alebo.MissingPartError, match="cannot be executed on this machine"):
         mopta.run(np.full(124, 0.5))
+    record = replication(problem("mopta08-124"), "sobol", 0, budget=50)
+    assert record["state"] == "failed"
+    assert "cannot be executed on this machine" in record["error"]
+    assert len(record["outcomes"]["value"]) == 0  # it stops at the first
 
 
 def test_a_program_without_permission_is_copied(fake: Path) -> None:
@@ -128,10 +132,10 @@ def test_a_simulation_that_breaks_or_diverges_is_one_failed_evaluation(fake: Pat
     script(fake, text)
     with pytest.raises(alebo.EvaluationError, match="69 finite numbers"):
         mopta.run(np.full(124, 0.5))
-    record = replication(problem("mopta08-124"), "sobol", 0, budget=2)
-    assert record["state"] == "complete"
+    record = replication(problem("mopta08-124"), "sobol", 0, budget=2)  # and where all of them fail, a failed run
+    assert record["state"] == "failed"
     assert record["outcomes"]["value"] == [None, None]
-    assert record["best"] is None
+    assert "All 2 evaluations failed; the last: EvaluationError: MOPTA08 writes 69 finite numbers" in record["error"]
 
 
 def test_a_simulation_that_hangs_is_stopped(fake: Path, monkeypatch: pytest.MonkeyPatch) -> None:

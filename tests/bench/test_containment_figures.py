@@ -56,17 +56,17 @@ def test_check_computes_and_keeps(monkeypatch, tmp_path):
 
 
 def test_the_clock_compares_the_same_draws():
-    told = containment.speed(40, 3, active=3, dim=6)
-    assert told["verdicts that agree"] == told["draws compared"] == 3
+    found = containment.speed(40, 3, active=3, dim=6)
+    assert found["verdicts that agree"] == found["draws compared"] == 3
 
 
 def test_fig2(tmp_path):
-    told = fig2_interior.data(draws=150)
-    assert told["share"]["20,1"] > told["share"]["1000,1"] > told["share"]["1000,3"]
-    assert "agrees" in fig2_interior.draw(told, tmp_path / "a.png")
+    found = fig2_interior.data(draws=150)
+    assert found["share"]["20,1"] > found["share"]["1000,1"] > found["share"]["1000,3"]
+    assert "agrees" in fig2_interior.draw(found, tmp_path / "a.png")
     assert is_png(tmp_path / "a.png")
-    told["share"]["20,1"] = 0.9
-    assert "differs" in fig2_interior.draw(told, tmp_path / "a.png")
+    found["share"]["20,1"] = 0.9
+    assert "differs" in fig2_interior.draw(found, tmp_path / "a.png")
 
 
 @pytest.mark.parametrize(("name", "cells"), [("fig4", 135), ("s6", 162)])
@@ -90,10 +90,10 @@ def test_a_missing_sweep_is_a_sentence(tmp_path):
 
 
 def test_s4(tmp_path):
-    told = s4_polytope.data(pairs=25)
-    area = {k: np.mean(v["area"]) for k, v in told["found"].items()}
+    found = s4_polytope.data(pairs=25)
+    area = {k: np.mean(v["area"]) for k, v in found["found"].items()}
     assert area["hypersphere"] > area["normal"]
-    assert "typical" in s4_polytope.draw(told, tmp_path / "a.png")
+    assert "typical" in s4_polytope.draw(found, tmp_path / "a.png")
     assert is_png(tmp_path / "a.png")
 
 

@@ -1,4 +1,4 @@
-"""The paper's experiments: problems, one run, sweeps, tables and figures. Uses only the package's door."""
+"""The paper's experiments: problems, one run, sweeps, tables and figures. Uses only the package's public names."""
 
 from __future__ import annotations
 

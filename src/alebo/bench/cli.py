@@ -48,8 +48,8 @@ def run(
     ]
     refused: list[str] = []
     tasks = experiment.plan(names, labels(method), experiment.seeds(seeds), out, budget=budget, refused=refused)
-    for sentence in refused:
-        typer.echo(f"left out: {sentence}", err=True)
+    for message in refused:
+        typer.echo(f"left out: {message}", err=True)
     tally = experiment.run(tasks, jobs=jobs, retry_failed=retry_failed)
     typer.echo(f"{tally.made} runs made, {tally.failed} of them failed, {tally.skipped} were there already: {out}")
     if tally.failed:
@@ -132,8 +132,8 @@ def page(
     """Rewrite the tables, pictures and captions of docs/reproduction.md from results; nothing is run."""
     from .page import refresh
 
-    for sentence in refresh(page, folder, page.parent / "img"):
-        typer.echo(f"nothing to show yet: {sentence}", err=True)
+    for message in refresh(page, folder, page.parent / "img"):
+        typer.echo(f"nothing to show yet: {message}", err=True)
 
 
 @app.command()

@@ -57,7 +57,7 @@ def published() -> Iterator[tuple[str, tuple[str, int, int, int], float]]:
 
 
 def check(samples: int = 1000, seed: int = 0, path: Path = RESULTS / "check.jsonl") -> list[Compared]:
-    """Every published cell, computed anew. A cell that two figures share is computed once, and compared with both."""
+    """Every published cell, computed again. A cell that two figures share is computed once, and compared with both."""
     rows = list(published())
     cells = list(dict.fromkeys(cell for _, cell, _ in rows))
     ours = dict(zip(cells, alebo.containment_sweep(cells, path=path, samples=samples, seed=seed), strict=True))

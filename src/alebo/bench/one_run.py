@@ -94,8 +94,8 @@ def _step(problem: Problem, optimizer: Optimizer, record: dict[str, Any], seed: 
         numbers = all(isinstance(v, int | float) for v in values)
         truth = problem.outcomes(np.array(values, dtype=float if numbers else object))
         measured = problem.add_noise(truth, seed=seed, number=k)
-        told = optimizer.tell(trial.number, measured)
-        feasible = problem.goals.feasible(told.outcomes)
+        trial = optimizer.tell(trial.number, measured)
+        feasible = problem.goals.feasible(trial.outcomes)
     except MissingPartError:
         raise  # every other evaluation would end the same way
     except Exception as error:  # a problem may crash at some points (real ones do): that costs one evaluation

@@ -174,23 +174,23 @@ class BoTorchTutorial(Method):
 
 
 class _Session(ABC):
-    """An optimiser with a state: asked and told in turn."""
+    """An optimiser with a state: `ask` and `tell` in turn."""
 
     def __init__(self, space: Space, seed: int) -> None:
         self.space, self.seed = space, seed
-        self.asked = self.told = 0
+        self.asked = self.reported = 0
 
     def follows(self, space: Space, seed: int, history: History) -> bool:
         """Whether this session can go on from the history: one proposal is out, all before it are known to it."""
-        return self.space is space and self.seed == seed and self.asked == len(history) == self.told + 1
+        return self.space is space and self.seed == seed and self.asked == len(history) == self.reported + 1
 
     def next(self, history: History, goals: Goals) -> Suggestion:
         """Tell what the session does not know yet, then ask."""
-        for trial in history.trials[self.told :]:
-            if self.asked == self.told:
+        for trial in history.trials[self.reported :]:
+            if self.asked == self.reported:
                 self._ask()  # a replay: the proposal is made again
             self.tell(float(goals.objective_values(trial.outcomes)[0]) if trial.complete else None)
-            self.told += 1
+            self.reported += 1
         return Suggestion(self._ask())
 
     def _ask(self) -> np.ndarray:
@@ -240,7 +240,7 @@ class _NevergradSession(_Session):
         return np.asarray(self.candidate.value, dtype=float).clip(-1.0, 1.0)
 
     def tell(self, value: float | None) -> None:
-        self.worst = self.worst if value is None else max(value, self.worst if self.told else value)
+        self.worst = self.worst if value is None else max(value, self.worst if self.reported else value)
         self.optimizer.tell(self.candidate, self.worst if value is None else value)
 
 

@@ -1,4 +1,4 @@
-"""Linear policies: gymnasium's own reward, and the sentences."""
+"""Linear policies: gymnasium's own reward, and the messages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sparse regression: the oracle beats one penalty for all, the penalties mean what they say, and the sentences."""
+"""Sparse regression: the oracle beats one penalty for all, the penalties mean what they say, and the messages."""
 
 from __future__ import annotations
 

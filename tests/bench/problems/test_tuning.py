@@ -1,4 +1,4 @@
-"""The tuning job: a mixed space that evaluates anywhere, references that are beaten, and the sentence."""
+"""The tuning job: a mixed space that evaluates anywhere, references that are beaten, and the message."""
 
 from __future__ import annotations
 

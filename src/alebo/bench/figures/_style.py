@@ -28,7 +28,7 @@ ORDER = list(COLOURS)
 
 
 def pyplot() -> Any:
-    """Matplotlib without a window, or a sentence how to get it."""
+    """Matplotlib without a window, or an error that says how to get it."""
     try:
         import matplotlib
     except ImportError:

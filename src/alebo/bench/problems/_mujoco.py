@@ -14,9 +14,9 @@ def quiet() -> Iterator[None]:
     """Inside, MuJoCo's warnings are logged; outside, they go where they went before."""
     import mujoco
 
-    told = mujoco.get_mju_user_warning()
+    before = mujoco.get_mju_user_warning()
     mujoco.set_mju_user_warning(lambda text: log.debug("MuJoCo: %s", text))
     try:
         yield
     finally:
-        mujoco.set_mju_user_warning(told)
+        mujoco.set_mju_user_warning(before)

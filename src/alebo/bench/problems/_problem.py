@@ -1,4 +1,4 @@
-"""The noun of the benchmark: a function with its space, its goals and what is known about its optimum."""
+"""What a benchmark problem is: a function with its space, its goals and what is known about its optimum."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ class Problem:
 
 
 def resolve(name: str, known: Mapping[str, Any], kind: str, extra: Sequence[str] = ()) -> Any:
-    """The entry of that name, or what `module:attribute` points at; otherwise a sentence with the nearest name."""
+    """The entry of that name, or what `module:attribute` points at; otherwise an error with the nearest name."""
     import difflib
     import importlib
     import os

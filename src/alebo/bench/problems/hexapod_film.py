@@ -22,7 +22,7 @@ BACKENDS = ("egl", "osmesa", "glfw")
 
 
 def film(walks: Mapping[str, Any], out: str | Path) -> tuple[Path, str]:
-    """Write a GIF of these walks side by side; where that cannot be, a plot of their paths, and the sentence why."""
+    """Write a GIF of these walks side by side; where that cannot be, a plot of their paths, and the reason."""
     target = Path(out)
     if target.suffix.lower() != ".gif":
         raise InputError(f"A film is a GIF; got {target.name!r}. Give a name that ends in .gif.")

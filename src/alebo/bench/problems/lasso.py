@@ -1,6 +1,6 @@
 """Sparse regression with one penalty for each feature, D=60 to 1000: find the features that matter by cross-validation.
 
-After LassoBench (Šehić et al. 2022), written anew: synthetic data with few true features, and one real data set.
+After LassoBench (Šehić et al. 2022), written here: synthetic data with few true features, and one real data set.
 """
 
 from __future__ import annotations

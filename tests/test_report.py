@@ -1,181 +1,342 @@
-"""The report: pure data, one self-contained page, and a real browser that shows it without a complaint."""
+"""The report: one self-contained page, shown by a real browser without a complaint, and live while a run goes on."""
 
 from __future__ import annotations
 
 import json
 import re
+import threading
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
-from alebo import ALEBO, AtMost, Float, Goals, History, Maximize, Minimize, Optimizer, Space, State, StateError, Trial
-from alebo.diagnostics import Importance, fit_models
-from alebo.geometry import hypersphere
-from alebo.goals import Outcome
-from alebo.plots import (
-    constraints_data,
-    contour_data,
-    convergence_data,
-    front_data,
-    parameters_data,
-    trace_data,
-    trace_png,
-)
-from alebo.report import render, report_data, write_report
-from tests.browser import chromium, open_page
+import alebo
+from alebo import AtMost, Categorical, Float, Goals, History, Int, Maximize, Minimize, Optimizer, Space, State, Trial
+from alebo.diagnostics import diagnose
+from alebo.goals import Goal, Outcome
+from alebo.report import LivePage, content, render, write_report
+from alebo.report.content import notation
+from alebo.report.page import embedded
+from tests.browser import Browser, Page, chromium
 from tests.conftest import require_module, require_part
+from tests.test_plots import NASTY, mixed
 
 TWO = Goals([Minimize("loss"), AtMost("latency", 1.2)])
 FRONT = Goals([Minimize("loss"), Maximize("speed")])
 
 
-def run_of(D: int, n: int, goals: Goals = TWO, *, dim: int = 4, failed: int = 2) -> tuple[History, Space]:
-    """What a run of `n` trials leaves behind, made by hand: fast at any size."""
-    space = Space([Float(f"p{i}", 0, 10) for i in range(D - 1)] + [Float('a "quoted" <name>', 1e-3, 1, log=True)])
-    embedding = hypersphere(D, dim, 0).orthonormal()
+def run_of(D: int, n: int, goals: Goals = TWO, *, failed: int = 2, names: tuple[str, ...] = ()) -> Optimizer:
+    """What a run of `n` trials leaves behind, made by hand: fast at any size. The first two parameters matter."""
+    free = [*names, *(f"p{i}" for i in range(D - len(names)))]
+    opt = Optimizer(Space([Float(name, 0, 10) for name in free]), goals, method=alebo.methods.Sobol(), seed=0)
+    X = np.random.default_rng(0).uniform(-1, 1, (n, D))
     trials = []
-    for i, y in enumerate(embedding.domain.sample(n, 0)):
-        x = embedding.up(y)
-        values = {"loss": float(x[0] ** 2 + x[1]), "latency": float(1 + x[2]), "speed": float(x[0])}
-        told = {k: Outcome(v) for k, v in values.items() if k in goals.outcomes}
-        t = Trial(i, space.decode(x), x, y, told, State.COMPLETE, {"dim": 2 if i < n // 2 else dim})
+    for i, x in enumerate(X):
+        values = {"loss": float(2 + x[0] ** 2 + x[1]), "latency": float(1 + 0.5 * x[2]), "speed": float(x[0] - x[1])}
+        t = Trial(i, opt.space.decode(x), x, None, {k: Outcome(values[k]) for k in goals.outcomes}, State.COMPLETE)
         if i < failed:
-            t = Trial(i, t.params, x, y, {}, State.FAILED, reason="</script><b>boom</b> exit code 3")
-        trials.append(t)
-    return History(tuple(trials), budget=2 * n), space
+            t = replace(t, outcomes={}, state=State.FAILED, reason="</script><b>boom</b> <!--<script exit code 3")
+        trials.append(replace(t, note={"dim": 2 if i < n // 2 else 4, "arm": "dense" if i % 3 else "<b>sparse</b>"}))
+    opt.history = History(tuple(trials), budget=2 * n)
+    return opt
 
 
-def test_trace_starts_at_the_first_feasible_value() -> None:
-    n, best = trace_data([np.nan, np.nan, 3.0, 2.0])
-    assert n.tolist() == [3.0, 4.0]
-    assert best.tolist() == [3.0, 2.0]
+def data_of(run: Optimizer, **more: Any) -> dict[str, Any]:
+    said = diagnose(run.history, run.space, run.goals, method=run.method) if run.history.complete else None
+    return content(run, diagnosis=said, **more)
 
 
-def test_convergence_keeps_the_users_sign_and_ignores_what_is_not_feasible() -> None:
-    goals = Goals([Maximize("gain"), AtMost("cost", 1.0)])
-    rows = [(1.0, 0.5), (9.0, 2.0), (3.0, 0.1), (2.0, 0.1)]
-    trials = [Trial(i, {}, np.zeros(1), None, {"gain": Outcome(g), "cost": Outcome(c)}, State.COMPLETE) for i, (g, c) in enumerate(rows)]  # fmt: skip
-    trials.append(Trial(4, {}, np.zeros(1), state=State.PENDING))
-    data = convergence_data(History(tuple(trials)), goals)
-    assert data["best"] == [1.0, 1.0, 3.0, 3.0]
-    assert data["kind"] == ["feasible", "infeasible", "feasible", "feasible"]
-    (one,) = constraints_data(History(tuple(trials)), goals)
-    assert one["value"] == [0.5, 2.0, 0.1, 0.1]
+# -- data and page ------------------------------------------------------------------------------------------------------
 
 
-def test_front_marks_exactly_the_points_that_no_other_beats() -> None:
-    history, _ = run_of(12, 15, FRONT, failed=0)
-    data = front_data(history, FRONT)
-    assert data is not None
-    values = np.array(data["values"]) * [1, -1]
-    for v, on in zip(values, data["front"], strict=True):
-        beaten = any((w <= v).all() and (w < v).any() for w in values)
-        assert on != beaten
-    assert front_data(history, Goals(Minimize("loss"))) is None
-
-
-def test_contours_lie_in_the_polytope_and_pass_through_the_point() -> None:
-    history, space = run_of(15, 20, failed=0)
-    models = fit_models(history, space, TWO)
-    assert models is not None
-    data = contour_data(models, "loss", models.P[3], size=15)
-    assert data is not None
-    grid = np.array([[np.nan if v is None else v for v in row] for row in data["mean"]])
-    assert np.isfinite(grid).any()
-    assert np.isnan(grid).any()
-    u, w, off = (data["points"][k][3] for k in ("u", "w", "off"))
-    assert max(abs(u), abs(w), off) < 1e-9
-
-
-def test_parameters_know_their_place_in_the_range() -> None:
-    space = Space([Float("a", 0, 10), Float("b", 1e-4, 1, log=True)])
-    t = Trial(0, {"a": 2.5, "b": 1e-2}, np.zeros(2))
-    rows = parameters_data(t, space, [Importance("b", 0.9, 0.8, 1.0, True), Importance("a", 0.1, 0.0, 0.2, False)])
-    assert [r["name"] for r in rows] == ["b", "a"]
-    assert [r["at"] for r in rows] == pytest.approx([0.5, 0.25])
-
-
-def test_picture(tmp_path: Path) -> None:
-    require_module("matplotlib", "plot")
-    path = trace_png([np.nan, 3.0, 1.0], tmp_path / "new" / "trace.png", measured=[4, 3, 1], optimum=0.4, title="t")
-    assert path.read_bytes()[:4] == b"\x89PNG"
-
-
-def test_a_report_needs_something_to_report(tmp_path: Path) -> None:
-    with pytest.raises(StateError, match="completed"):
-        write_report(tmp_path / "r.html", History(), Space.from_bounds([(0, 1)] * 3), Goals(Minimize("v")))
-
-
-def test_no_model_still_a_report() -> None:
-    require_module("plotly", "plot")
-    space = Space.from_bounds([(0, 1)] * 6)
-    trials = tuple(
-        Trial(i, space.decode(np.zeros(6)), np.zeros(6), None, {"v": Outcome(i)}, State.COMPLETE) for i in range(3)
-    )
-    data = report_data(History(trials), space, Goals(Minimize("v")))
-    assert data["contours"] is None
-    assert data["fits"] == []
-    page = render(data)
-    assert "@DATA@" not in page
-    assert "@PLOTLY@" not in page
-
-
-def test_everything_in_the_page_is_inside_the_page(tmp_path: Path) -> None:
-    require_module("plotly", "plot")
-    history, space = run_of(20, 14)
-    data = report_data(history, space, TWO, name="<wing> & co")
-    page = render(data)
-    ours = re.sub(r"<script>/\*.*?</script>", "", page, count=1, flags=re.S)
-    assert not re.search(r"""(?:src|href)\s*=\s*["'](?:https?:)?//""", ours)
-    stored = re.search(r'<script type="application/json" id="data">(.*?)</script>', page, flags=re.S)
-    assert stored is not None  # a reason with </script> in it does not end the data early
-    assert json.loads(stored.group(1))["trials"][0][3].startswith("</script>")
-    assert "<title>&lt;wing&gt; &amp; co" in page
+def test_goals_in_mathematical_notation() -> None:
+    goals: list[Goal] = [
+        Minimize("loss"),
+        Maximize("gain"),
+        AtMost("mass", 1.5),
+        alebo.AtLeast("speed", 20),
+        alebo.Cost("hours"),
+    ]
+    assert [notation(g) for g in goals] == ["minimise loss", "maximise gain", "mass ≤ 1.5", "speed ≥ 20", "cost hours"]
 
 
 @pytest.mark.parametrize(
-    ("goals", "D", "n"), [(TWO, 30, 30), (FRONT, 30, 30), (TWO, 1000, 500)], ids=["constraint", "front", "D=1000 n=500"]
+    ("done", "failed", "words"),
+    [
+        (0, 0, "No trial has been proposed"),
+        (0, 3, "No evaluation has succeeded: 3 of 4 failed, and 1 still"),
+        (1, 1, ""),
+    ],
 )
-def test_in_a_real_browser(tmp_path: Path, goals: Goals, D: int, n: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_study_with_little_or_nothing_in_it_gives_a_page_that_says_so(done: int, failed: int, words: str) -> None:
+    require_module("plotly", "plot")
+    run = run_of(6, done + failed, failed=failed)
+    if failed and not done:
+        run.ask()
+    data = data_of(run)
+    assert words in data["empty"]
+    assert bool(data["empty"]) == (done == 0)
+    page = render(data)
+    assert (words or "loss = ") in page
+    assert ("Nothing yet." in page) == (done == 0)
+
+
+def test_text_is_text_everywhere_in_the_page() -> None:
+    require_module("plotly", "plot")
+    goals = Goals([Minimize(NASTY[0]), AtMost(NASTY[1], 1.0)])
+    space = Space([Float(name, 0, 1) for name in NASTY])
+    opt = Optimizer(space, goals, method=alebo.methods.Sobol())
+    for i in range(20):
+        t = opt.ask()[0]
+        opt.tell(t.number, {NASTY[0]: t.x[0] ** 2 + t.x[1], NASTY[1]: 0.0}) if i else opt.fail(t.number, NASTY[2])
+    page = render(data_of(opt, name="@DATA@ </title><script>alert(1)</script> {{ 7*7 }}", where="<b>.toml"))
+    plotly = re.search(r"<script>/\*\*.*?</script>", page, flags=re.S)
+    assert plotly is not None
+    ours = page.replace(plotly.group(), "")
+    assert len(re.findall(r"<script", ours)) == 2  # the data and our own; no name has opened another
+    assert "<b>" not in re.sub(r"<b>(Note|Good|Warning)\.</b>", "", ours)
+    assert "{{ 7*7 }}" in ours
+    assert not re.search(r"""(?:src|href)\s*=\s*["'](?:https?:)?//""", ours)
+    stored = re.search(r'<script type="application/json" id="data">(.*?)</script>', page, flags=re.S)
+    assert stored is not None
+    assert [h["name"] for h in json.loads(stored.group(1))["parameters"]["heads"]] == list(NASTY)
+
+
+def test_json_in_a_script_element_holds_no_markup() -> None:
+    text = embedded({"a": "</script><!--<script>&\u2028", "b": float("nan")})
+    assert not set("<>&\u2028") & set(text)
+    assert json.loads(text) == {"a": "</script><!--<script>&\u2028", "b": None}
+
+
+def test_every_trial_and_every_parameter_is_in_the_data(monkeypatch: pytest.MonkeyPatch) -> None:
+    require_module("plotly", "plot")
+    run = run_of(8, 30)
+    data = data_of(run)
+    assert len(data["trials"]["rows"]) == 30
+    assert [r[1] for r in data["trials"]["rows"]].count("failed") == 2
+    exact = data["parameters"]["rows"][7][3]
+    assert exact == run.history[7].params["p3"]
+    monkeypatch.setattr("alebo.report.table.EXACT", 100)
+    import base64
+
+    packed = data_of(run)["parameters"]["packed"]
+    values = np.frombuffer(base64.b64decode(packed), dtype="<f4").reshape(30, 8)
+    assert values[7, 3] == pytest.approx(exact, rel=1e-6)
+    monkeypatch.setattr("alebo.report.table.MOST", 80)
+    few = data_of(run)
+    assert len(few["parameters"]["numbers"]) == 10
+    assert few["chosen"] in few["parameters"]["numbers"]
+
+
+def test_a_choice_is_stored_by_its_place_and_a_constant_once() -> None:
+    require_module("plotly", "plot")
+    space = Space([Categorical("c", [1, True, "1"]), alebo.Fixed("k", "<x>"), Int("i", 1, 9)])
+    opt = Optimizer(space, Minimize("v"), method=alebo.methods.Sobol())
+    for c in (True, "1", 1):
+        opt.tell({"c": c, "k": "<x>", "i": 3}, 1.0)
+    found = data_of(opt)["parameters"]
+    assert [row[0] for row in found["rows"]] == [1, 2, 0]
+    assert found["heads"][1]["fixed"] == "<x>"
+    assert [row[2] for row in found["rows"]] == [3, 3, 3]
+
+
+# -- in a real browser: one session for all -----------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
     require_module("plotly", "plot")
     require_part("Chromium", chromium() is not None, "Install it: apt-get install chromium.")
-    history, space = run_of(D, n, goals)
-    if D == 1000:  # the size is at stake here, not the fit: a cheap fit has as many numbers
-        import alebo.models.mahalanobis.chains as chain
-
-        monkeypatch.setattr(chain, "BURN_IN", 2)
-    path = tmp_path / "report.html"
-    data = write_report(path, history, space, goals, name="browser")
-    assert path.stat().st_size < 10e6
-    page = open_page(path)
-    assert page.console == ()
-    assert 'data-ready="yes"' in page.dom
-    assert "undefined" not in re.sub(r"<script.*?</script>", "", page.dom, flags=re.S)
-    body = page.dom[page.dom.rindex('<h1 id="title">') if '<h1 id="title">' in page.dom else 0 :]
-    figures = {"trace", "sens", "contour", *(f"fit{i}" for i in range(len(data["fits"])))}
-    figures |= {"front"} if goals is FRONT else {"constraint0"}
-    for figure in figures:
-        found = re.search(
-            rf'<div class="[^"]*\bjs-plotly-plot\b[^"]*"[^>]*id="{figure}"|id="{figure}"[^>]*js-plotly-plot', page.dom
-        )
-        assert found, figure
-    assert page.dom.count("main-svg") >= len(figures)
-    rows = re.search(r'<table id="params">(.*?)</table>', page.dom, flags=re.S)
-    assert rows is not None
-    assert rows.group(1).count("<tr>") == D + 1  # every parameter can be found, also a thousand of them
-    assert "a &quot;quoted&quot; &lt;name&gt;" in rows.group(1) or 'a "quoted" &lt;name&gt;' in rows.group(1)
-    assert "<b>boom</b>" not in body
+    with Browser() as started:
+        yield started
 
 
-def test_the_optimizers_own_history_makes_a_report() -> None:
-    space = Space.from_bounds([(0, 1)] * 15)
-    goals = Goals(Minimize("v"))
-    opt = Optimizer(space, goals, method=ALEBO(dim=2, initial=9), seed=0)
-    for _ in range(10):
-        t = opt.ask()[0]
-        opt.tell(t.number, float(t.x[0] ** 2))
-    data = report_data(opt.history, space, goals, method=opt.method, seed=opt.seed, best=opt.best())
-    assert data["dim"] == 2
-    assert data["best"]["number"] == opt.best().number
-    assert len(data["importance"]) == 15
+def drawn(page: Page) -> list[str]:
+    """The figures that Plotly has drawn."""
+    found = page.run("[...document.querySelectorAll('.fig.js-plotly-plot')].filter(f => f.querySelector('.main-svg')).map(f => f.id)")  # fmt: skip
+    return [str(name) for name in found]
+
+
+def fine(page: Page) -> None:
+    """No complaint, no undefined text, nothing wider than the window, no label under the toolbar."""
+    assert page.console() == []
+    assert "undefined" not in page.run("document.querySelector('main').innerText")
+    assert page.run("document.documentElement.scrollWidth <= innerWidth")
+    hidden = page.run("""[...document.querySelectorAll('.fig')].filter(f => {
+      const bar = f.querySelector('.modebar-container .modebar'); if (!bar) return false; const b = bar.getBoundingClientRect();
+      return [...f.querySelectorAll('.annotation-text, .legendtext, .gtitle, .cbaxis text')].some(t => { const r = t.getBoundingClientRect();
+        return r.width && r.right > b.left + 1 && r.left < b.right - 1 && r.bottom > b.top + 1 && r.top < b.bottom - 1; }); }).map(f => f.id)""")
+    assert hidden == []
+
+
+def test_one_objective_with_a_constraint_and_failures(browser: Browser, tmp_path: Path) -> None:
+    run = run_of(30, 40, names=("<b>first</b>", "=cmd()"))
+    data = write_report(tmp_path / "r.html", run, name="<wing> & co")
+    page = browser.open(tmp_path / "r.html")
+    fine(page)
+    names = {"trace", "constraint0", "importance", "parallel", "slice0", "contour", "shares"}
+    names |= {f"slice{i}" for i in range(sum(s["certain"] for s in data["importance"]))}
+    assert {f"fig-{f['id']}" for f in data["figures"]} == set(drawn(page)) == {f"fig-{n}" for n in names}
+    assert page.run("document.querySelector('h1').innerText") == "<wing> & co"
+    assert "<b>first</b>" in page.run("document.getElementById('fig-importance').textContent")
+    assert page.run("document.querySelectorAll('main b').length") == len(data["verdicts"])  # none of a name
+    assert page.run("document.querySelectorAll('#parameters tbody tr').length") == 30
+    assert "</script><b>boom</b>" in page.run("document.getElementById('trials').innerText")
+    assert page.run("csvCell('=cmd()') + csvCell(-1.5) + csvCell('a,b')") == '\'=cmd()-1.5"a,b"'
+    rows = page.run("allRows()")
+    assert len(rows) == 41
+    assert rows[11][-1] == pytest.approx(run.history[10].params["p27"])
+    page.close()
+
+
+def test_search_sort_choose_and_theme(browser: Browser, tmp_path: Path) -> None:
+    write_report(tmp_path / "r.html", run_of(12, 30))
+    page = browser.open(tmp_path / "r.html", dark=True)
+    assert page.run("document.documentElement.dataset.theme") == "dark"
+    page.run("$('theme').click()")
+    assert page.run("document.documentElement.dataset.theme") == "light"
+    page.run("$('find-trial').value = 'boom'; $('find-trial').dispatchEvent(new Event('input'))")
+    assert page.run("document.querySelectorAll('#trials tbody tr').length") == 2
+    page.run("$('find-trial').value = ''; $('find-trial').dispatchEvent(new Event('input'))")
+    page.run("document.querySelectorAll('#trials th button')[R.trials.heads.indexOf('loss')].click()")
+    shown = page.run("[...document.querySelectorAll('#trials tbody tr')].map(t => R.trials.rows[+t.dataset.trial][R.trials.heads.indexOf('loss')])")  # fmt: skip
+    known = [v for v in shown if v is not None]
+    assert known == sorted(known)
+    assert shown[-2:] == [None, None]  # what has no value comes last
+    page.run("document.querySelector('#trials tr[data-trial=\"17\"]').click()")
+    assert page.run("$('parameters-title').textContent") == "Parameters of trial 17"
+    page.run("$('find-parameter').value = 'P1'; $('find-parameter').dispatchEvent(new Event('input'))")
+    assert page.run("document.querySelectorAll('#parameters tbody tr').length") == 3  # p1, p10, p11
+    fine(page)
+    page.close()
+
+
+def test_two_objectives_at_a_phones_width(browser: Browser, tmp_path: Path) -> None:
+    data = write_report(tmp_path / "r.html", run_of(20, 30, FRONT))
+    page = browser.open(tmp_path / "r.html", width=390, height=800)
+    fine(page)
+    assert {"fig-front", "fig-hypervolume"} <= set(drawn(page))
+    rows = page.run("[...document.querySelectorAll('#block-front tr[data-trial]')].map(t => +t.dataset.trial)")
+    assert sorted(rows) == sorted(data["front"])
+    page.run(f"document.querySelector('#block-front tr[data-trial=\"{rows[-1]}\"]').click()")
+    assert page.run("$('parameters-title').textContent") == f"Parameters of trial {rows[-1]}"
+    page.close()
+
+
+def test_a_mixed_space_and_its_fit(browser: Browser, tmp_path: Path) -> None:
+    opt = mixed(20)
+    said = diagnose(opt.history, opt.space, opt.goals, method=opt.method)
+    from alebo.diagnostics import Fit
+
+    values = np.array([t.outcomes["loss"].mean for t in opt.history.complete])
+    fit = Fit("loss", values, values + 0.1, np.ones_like(values), 0.9, 0.95, 0.0)
+    page_file = tmp_path / "r.html"
+    page_file.write_text(render(content(opt, diagnosis=replace(said, fits=(fit,)))), encoding="utf-8")
+    page = browser.open(page_file)
+    fine(page)
+    assert "fig-fit0" in drawn(page)
+    number = next(t.number for t in opt.history.complete if t.params["d"] == "y")
+    assert page.run(f"point({number})[3]") == "y"
+    page.run("Plotly.restyle('fig-contour', {visible: [false, true, true, true]}).then(() => 0)")
+    fine(page)
+    page.close()
+
+
+@pytest.mark.parametrize(("done", "failed"), [(0, 0), (0, 2), (1, 0)])
+def test_pages_with_little_in_them(browser: Browser, tmp_path: Path, done: int, failed: int) -> None:
+    data = write_report(tmp_path / "r.html", run_of(5, done + failed, failed=failed))
+    page = browser.open(tmp_path / "r.html")
+    fine(page)
+    assert (data["empty"] or "loss = ") in page.run("document.body.innerText")
+    page.close()
+
+
+def test_a_thousand_parameters_and_five_hundred_trials(browser: Browser, tmp_path: Path) -> None:
+    run = run_of(1000, 500)
+    some = History(run.history.trials[:120])  # enough to judge; the size of the page is at stake here
+    said = diagnose(some, run.space, run.goals, method=run.method)
+    path = tmp_path / "r.html"
+    path.write_text(render(content(run, diagnosis=said)), encoding="utf-8")
+    assert path.stat().st_size < 8e6
+    page = browser.open(path)
+    fine(page)
+    assert page.run("document.querySelectorAll('#parameters tbody tr').length") == 1000
+    assert page.run("allRows().length") == 501
+    assert page.run("point(499)[999]") == pytest.approx(run.history[499].params["p999"], rel=1e-6)
+    assert [s.name for s in said.importance if s.certain] == ["p1"]  # 120 trials do not show the bowl of p0 yet
+    page.close()
+
+
+# -- live ------------------------------------------------------------------------------------------------------------------
+
+
+def answer(address: str, host: str | None = None) -> tuple[int, bytes]:
+    request = urllib.request.Request(address, headers={} if host is None else {"Host": host})
+    try:
+        with urllib.request.urlopen(request, timeout=30) as got:
+            return got.status, got.read()
+    except urllib.error.HTTPError as error:
+        return error.code, error.read()
+
+
+def test_the_live_page_refreshes_itself(browser: Browser) -> None:
+    run = run_of(12, 20)
+    with LivePage(lambda: run, name="live", every=0.2) as live:
+        page = browser.open(live.address)
+        page.wait("R.figures.some(f => f.id === 'importance')")  # the models come a little later
+        x = np.zeros(12)
+        t = Trial(20, run.space.decode(x), x, None, {"loss": Outcome(-7.0), "latency": Outcome(0.5)}, State.COMPLETE)
+        run.history = run.history.with_trial(t)
+        page.wait("document.getElementById('block-found').innerText.includes('loss = -7')")
+        assert page.run("R.trials.rows.length") == 21
+        assert page.run("$('parameters-title').textContent") == "The best parameters"
+        fine(page)
+    page.wait("document.getElementById('live').className === 'lost'")
+    page.close()
+
+
+def test_the_live_page_is_for_this_machine_and_its_token_only() -> None:
+    require_module("plotly", "plot")
+    run = run_of(4, 3, failed=0)
+    with LivePage(lambda: run, every=60.0, models=False) as live:
+        assert live.address.startswith("http://127.0.0.1:")
+        assert live._server.server_address[0] == "127.0.0.1"
+        base, token = live.address.rstrip("/").rsplit("/", 1)
+        assert len(token) >= 20
+        assert answer(live.address)[0] == 200
+        assert answer(live.address + "data?since=0")[0] == 200
+        assert answer(live.address + "data?since=1")[0] == 204
+        assert answer(live.address + "data?since=x")[0] == 200
+        for wrong in ("/", "/data", f"/{token[:-1]}/", f"/{token}x/data", f"/{token}/../etc/passwd"):
+            status, body = answer(base + wrong)
+            assert status == 404
+            assert token.encode() not in body
+        assert answer(live.address, host="evil.example")[0] == 404
+        threads = threading.active_count()
+    with pytest.raises(OSError):
+        answer(live.address)
+    assert threading.active_count() < threads + 1
+
+
+def test_a_look_that_fails_does_not_end_the_live_page(caplog: pytest.LogCaptureFixture) -> None:
+    require_module("plotly", "plot")
+    run = run_of(4, 3, failed=0)
+    live = LivePage(lambda: run, models=False)
+    try:
+        assert live.refresh()
+        assert not live.refresh()
+
+        def broken() -> Any:
+            raise alebo.StudyError("The file is locked.")
+
+        live._read = broken
+        assert not live._try(live.refresh)
+        assert "locked" in caplog.text
+        assert "loss" in live.page()
+    finally:
+        live._server.server_close()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from enum import StrEnum
 from typing import Any, TypeAlias, overload
 
@@ -99,6 +100,17 @@ class Trial:
             asked=bool(data["asked"]),
             earlier=tuple(Trial.from_dict({"number": data["number"], **t}) for t in data.get("earlier", ())),
         )
+
+
+@dataclass(frozen=True)
+class Span:
+    """When and by whom a trial was evaluated; `end` None while it runs."""
+
+    number: int
+    worker: str
+    start: datetime
+    end: datetime | None
+    state: State
 
 
 @dataclass(frozen=True, repr=False)

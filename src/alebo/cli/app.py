@@ -314,12 +314,16 @@ def report(
     output: Annotated[
         Path | None, typer.Option(help="The HTML file; STUDY-report.html beside the study unless given.")
     ] = None,
+    watch: Annotated[
+        bool, typer.Option("--watch", help="Show the page live while the run goes on, to this machine only.")
+    ] = False,
+    port: Annotated[int, typer.Option(help="Of the live page; 0: any free one.", min=0, max=65535)] = 0,
     json_: Json = False,
 ) -> None:
     """One self-contained HTML file: what was found, how good the model is, which parameters matter."""
     from .report import report as go
 
-    go(study, output=output, as_json=json_)
+    go(study, output=output, as_json=json_, watch=watch, port=port)
 
 
 _PASS_ON = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}

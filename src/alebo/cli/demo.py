@@ -130,7 +130,7 @@ def _hexapod(budget: int, seed: int, folder: Path, as_json: bool) -> None:
 def _picture(trace: Any, measured: Sequence[float], optimum: float, path: Path) -> str | None:
     """The trace as a PNG, or None where matplotlib is missing."""
     try:
-        from ..plots import trace_png
+        from ..bench.trace_picture import trace_png
     except ImportError:
         return None
     try:

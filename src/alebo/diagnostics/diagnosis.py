@@ -11,10 +11,11 @@ from ..methods import Method
 from ..methods._fitted import Fitted
 from ..space import Space
 from .embedding import geometry
-from .fit import Fit, cross_validate
+from .fit import Fit, cross_validate, judge
 from .importance import Importance, slope_importance
-from .models import fit_models
+from .models import fit_models, is_constant
 from .progress import reasons, since_improvement
+from .sparse import SparseModel, sparse_model
 from .verdict import Verdict, verdicts
 
 
@@ -47,10 +48,13 @@ class Diagnosis:
     grows: bool = False
     since_growth: int | None = None  # completed trials in the present dimensions; None where it never grew
     unexplained: float | None = None  # as the method noted when it last said that its assumption fails
+    fitted: Fitted | None = None  # the method's models themselves, for figures
+    sparse: SparseModel | None = None  # the sparse model of all parameters, for figures
 
     def to_dict(self) -> dict[str, Any]:
         """The numbers as plain data, for scripts."""
-        plain = {k: v for k, v in vars(self).items() if k not in ("fits", "importance", "verdicts", "reasons")}
+        apart = ("fits", "importance", "verdicts", "reasons", "fitted", "sparse")
+        plain = {k: v for k, v in vars(self).items() if k not in apart}
         return {
             **plain,
             "reasons": dict(self.reasons),
@@ -102,6 +106,9 @@ def diagnose(
     fitted = fit_models(history, space, goals, method=method, seed=seed) if models is None else models
     if fitted is not None:
         said = _with_model(said, fitted, history, space, goals, method, seed)
+    sparse = sparse_model(history, space, goals)
+    found, source = importances(space, goals, fitted, sparse, seed=seed)
+    said = replace(said, importance=found, importance_from=source, fitted=fitted, sparse=sparse)
     return replace(said, verdicts=verdicts(said))
 
 
@@ -117,15 +124,35 @@ def _with_model(
     fits = cross_validate(history, space, goals, fitted, method=method, seed=seed)
     if not fits:
         return said  # no outcome varies: there is nothing to judge
-    said = replace(said, fits=fits, model=fitted.what, **vars(geometry(fitted, goals, space.dimension) or _Nothing()))
+    shape = geometry(fitted, goals, space.dimension)
+    return replace(said, fits=fits, model=fitted.what, **({} if shape is None else vars(shape)))
+
+
+def importances(
+    space: Space, goals: Goals, fitted: Fitted | None, sparse: SparseModel | None, *, seed: int = 0
+) -> tuple[tuple[Importance, ...], str]:
+    """How much each parameter matters to the first objective, the largest first, and the model that says so, in words.
+
+    From the embedding's model or from the sparse model of all parameters: whichever predicts left-out points better. Empty
+    where there is neither.
+    """
     first = goals.objectives[0].outcome
-    if fitted.embedding is not None and first in {f.outcome for f in fits} and hasattr(fitted.models[first].model, "U"):
-        said = replace(said, importance=slope_importance(fitted, first, space, seed=seed), importance_from=fitted.what)
-    return said
+    if fitted is not None and _has_slopes(fitted, first) and not is_constant(fitted.values(first)):
+        better = sparse is None or _loo_log_density(fitted, first) > sparse.log_density
+        if better:
+            return slope_importance(fitted, first, space, seed=seed), fitted.what
+    return ((), "") if sparse is None else (sparse.importance, "sparse model of all parameters")
 
 
-class _Nothing:
-    """No fields: a model without an embedding has no geometry."""
+def _has_slopes(fitted: Fitted, outcome: str) -> bool:
+    """Whether it is a Mahalanobis model in an embedding, whose slopes point along parameters."""
+    return fitted.embedding is not None and hasattr(getattr(fitted.models.get(outcome), "model", None), "gamma")
+
+
+def _loo_log_density(fitted: Fitted, outcome: str) -> float:
+    """The mean leave-one-out log density of the method's model, the kernel kept, in standardised units."""
+    model = fitted.models[outcome]
+    return judge(outcome, fitted.values(outcome), *model.leave_one_out(), model.noise).log_density
 
 
 def _grows(method: Method | None) -> bool:

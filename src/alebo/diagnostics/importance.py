@@ -26,8 +26,8 @@ class Importance:
 
     name: str
     share: float
-    low: float  # 5 % and 95 % quantiles
-    high: float
+    low: float | None  # 5 % and 95 % quantiles over the posterior; None where the model gives none
+    high: float | None
     certain: bool  # whether it matters beyond chance, all parameters considered together
     chance: float | None = None  # probability that a parameter without influence gets a share this large
 

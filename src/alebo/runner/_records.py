@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,7 +13,7 @@ import numpy as np
 from .._errors import AleboError, StudyError
 from .._text import printable
 from ..goals import AtMost, Goals, Outcome
-from ..history import State, Trial
+from ..history import Span, State, Trial
 from ..methods import Method
 from ..methods import from_dict as method_from_dict
 from ..methods import to_dict as method_to_dict
@@ -114,26 +115,38 @@ def compare(where: str, stored: Mapping[str, Any], meta: Mapping[str, Any]) -> N
         raise StudyError(f"A study keeps the order of its parameters; {where} has another one. Give them as they were.")
 
 
-def shown(trial: Trial, space: Space) -> tuple[dict[str, Any], dict[str, Any]]:
-    """What Optuna shall show as a trial's parameters: the embedded coordinates; all parameters where they are few."""
+def shown(trial: Trial, space: Space, names: Sequence[str] = ()) -> tuple[dict[str, Any], dict[str, Any]]:
+    """What Optuna shall show as a trial's parameters: embedded coordinates and named parameters; all where they are few."""
     from optuna.distributions import FloatDistribution
 
+    from ..integrations.spaces import to_optuna
+
+    few = trial.y is None and len(space) <= SHOWN
+    by_name = [n for n in trial.params if few or n in names]
+    # without steps: what was really run need not lie on the grid
+    chosen = [replace(p, step=None) if isinstance(p, Float) else p for p in space.parameters if p.name in by_name]
+    distributions: dict[str, Any] = dict(to_optuna(Space(chosen))) if chosen else {}
+    values = {n: trial.params[n] for n in by_name if n in distributions}
     if trial.y is not None:
         bound = float(np.sqrt(space.dimension))  # the reach of an orthonormal embedding of the cube
         largest = float(np.abs(trial.y).max(initial=0.0))
         if largest > bound:
             bound = float(2.0 ** np.ceil(np.log2(largest)))
-        return (
-            {f"y{i}": float(v) for i, v in enumerate(trial.y)},
-            {f"y{i}": FloatDistribution(-bound, bound) for i in range(len(trial.y))},
-        )
-    if len(space) > SHOWN:
-        return {}, {}
-    from ..integrations.spaces import to_optuna
+        free = {f"y{i}": float(v) for i, v in enumerate(trial.y) if f"y{i}" not in values}
+        values |= free
+        distributions |= {name: FloatDistribution(-bound, bound) for name in free}
+    return values, distributions
 
-    # without steps: what was really run need not lie on the grid
-    distributions = to_optuna(Space([replace(p, step=None) if isinstance(p, Float) else p for p in space.parameters]))
-    return {k: v for k, v in trial.params.items() if k in distributions}, distributions
+
+def span_of(frozen: FrozenTrial, trial: Trial) -> Span | None:
+    """When and by whom a trial was evaluated; None where no worker claimed it."""
+    owner = frozen.user_attrs.get("owner") or {}
+    if owner.get("worker") is None or "at" not in owner:
+        return None
+    end = frozen.datetime_complete
+    if end is not None:
+        end = end.astimezone(UTC)  # without a time zone it is local time
+    return Span(trial.number, str(owner["worker"]), datetime.fromtimestamp(float(owner["at"]), UTC), end, trial.state)
 
 
 def constraints_of(trial: Trial, goals: Goals) -> dict[str, float]:

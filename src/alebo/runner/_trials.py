@@ -104,7 +104,7 @@ class StoredTrials:
         from optuna.trial import TrialState, create_trial
 
         record = record_of(replace(trial, state=State.PENDING, outcomes={}))
-        coordinates, distributions = shown(trial, self._opt.space)
+        coordinates, distributions = shown(trial, self._opt.space, self._storage.attributes().get("shown", ()))
         stamp = self._storage.claims.stamp() if owner is None else {"at": time.time()}
         attrs: dict[str, Any] = {"params": record.pop("params"), "trial": record}
         attrs["owner"] = {"worker": owner, "attempt": 1, "token": secrets.token_hex(6), **stamp}

@@ -14,13 +14,13 @@ from numpy.typing import NDArray
 from .._errors import AleboError, InputError, StudyError
 from .._text import printable
 from ..goals import Goal, Goals, Minimize
-from ..history import History, State, Trial
+from ..history import History, Span, State, Trial
 from ..methods import Method, default_method
 from ..optimizer import Optimizer
 from ..space import Space
 from ._claims import new_worker
 from ._lines import META
-from ._records import FORMAT, compare, meta_of, needs_method, plain
+from ._records import FORMAT, compare, meta_of, needs_method, plain, span_of
 from ._storage import require_optuna
 from ._trials import StoredTrials
 
@@ -216,6 +216,18 @@ class Study(StoredTrials):
         h = self.history
         counts = f"{len(h.complete)} complete, {len(h.pending)} pending, {len(h.failed)} failed"
         return f"Study({self.where!r}, {self.name!r}: {counts})"
+
+    def spans(self) -> list[Span]:
+        """When and by whom each trial was evaluated, for those that a worker claimed."""
+        return [span for frozen in self._storage.trials() if (span := span_of(frozen, self._read(frozen))) is not None]
+
+    def show_by_name(self, names: Sequence[str]) -> None:
+        """Have Optuna's dashboard show these parameters of later trials by name, beside the embedded coordinates."""
+        unknown = [n for n in names if n not in self.space.names]
+        if unknown:
+            raise InputError(f"Names to show are parameters of the space; got {unknown[:4]}.")
+        if list(names) != self._storage.attributes().get("shown", []):
+            self._storage.set_attribute("shown", list(names))
 
     # -- asking and telling -------------------------------------------------------------------------------------------
 

@@ -167,6 +167,27 @@ def test_the_papers_settings():
     assert drive(small(paper), bowl, 11).history[-1].note["dim"] == 5
 
 
+def test_projected_first_points_gather_around_the_centre():
+    space = alebo.Space.from_bounds([(-1, 1)] * 100)
+    radii = {}
+    for design in ("uniform", "projected"):
+        method = replace(ALEBO.paper(dim=6), design=design)
+        opt = alebo.Optimizer(space, alebo.Minimize("v"), method=method, seed=0)
+        trials = opt.ask(10)
+        assert all(np.abs(t.x).max() <= 1.0 for t in trials)
+        assert len({t.x.tobytes() for t in trials}) == 10
+        radii[design] = np.mean([np.linalg.norm(t.x) for t in trials])
+        again = alebo.Optimizer(space, alebo.Minimize("v"), method=method, seed=0)
+        one_by_one = np.concatenate([[t.x for t in again.ask(k)] for k in (1, 4, 5)])
+        np.testing.assert_allclose(one_by_one, [t.x for t in trials])
+    assert radii["projected"] < 0.8 * radii["uniform"]
+    with pytest.raises(alebo.InputError, match="`design` is one of uniform, projected"):
+        ALEBO(design="grid")
+    half = alebo.Space(space.parameters, constraints=[alebo.LinearConstraint({"x0": -1.0}, -0.99)])
+    with pytest.raises(alebo.InputError, match='design="uniform"'):
+        alebo.Optimizer(half, alebo.Minimize("v"), method=replace(ALEBO.paper(dim=6), design="projected")).ask()
+
+
 def test_batches_differ_and_pending_points_are_respected():
     opt = drive(small(), bowl, 6)
     batch = opt.ask(3)

@@ -26,7 +26,7 @@ from ._fitted import Fitted, in_embedding
 from ._flat_names import grouped
 from ._growth import EMBEDDINGS, embedded, through_incumbent
 from ._growth import Growth as Growth
-from ._initial import initial_point
+from ._initial import DESIGNS, initial_point
 from ._maximise import Proposal, maximise
 from ._method import Method, Suggestion, Supports, setting
 from ._metric import PER_DATUM
@@ -49,6 +49,7 @@ class ALEBO(Method):
     initial: int | None = setting(None, "points before the first model; None: 10 when fixed, fewer when growing")
     kind: str = setting("hypersphere", f"of the embedding: {', '.join(EMBEDDINGS)}")
     centre: bool = setting(True, "whether the middle of the space is the first point")
+    design: str = setting("uniform", "of the first points: uniform in the polytope, or projected draws")
     metric: Sampled | Laplace = setting(
         Sampled(),
         "the kernel's metric: sampled by Markov chains, or by the paper's approximation",
@@ -76,8 +77,9 @@ class ALEBO(Method):
         self._flags("centre", "infer_noise")
         self._numbers(settle=(0.0, 1.0))
         self._parts("metric")
-        if self.kind not in EMBEDDINGS:
-            raise InputError(f"`kind` is one of {', '.join(EMBEDDINGS)}; got {self.kind!r}.")
+        for name, known in (("kind", EMBEDDINGS), ("design", DESIGNS)):
+            if getattr(self, name) not in known:
+                raise InputError(f"`{name}` is one of {', '.join(known)}; got {getattr(self, name)!r}.")
         if self.dim is not None and self.growth == Growth():
             object.__setattr__(self, "growth", None)  # a fixed embedding
         if self.dim is None:
@@ -105,8 +107,6 @@ class ALEBO(Method):
                 f"`dim <= D` must hold; got dim={self.dim} for {space.dimension} coordinates. Choose a smaller dim, or leave "
                 "it out and the embedding grows by itself."
             )
-
-    # -- Algorithm 1 ---------------------------------------------------------------------------------------------------
 
     def suggest(self, history: History, space: Space, goals: Goals, q: int, seed: int) -> Sequence[Suggestion]:
         return self.propose(View(history, space, goals, seed), q)
@@ -171,7 +171,7 @@ class ALEBO(Method):
         count = self.initial or (6 + self._first_dim(seen) // 2 if self.growth else 10)
         ready = bool(through_incumbent(seen, self.growth).trials)  # no model without data
         numbers = range(seen.asked, min(seen.asked + q, count) if ready else seen.asked + q)
-        points = [initial_point(seen, i, count, centre=self.centre) for i in numbers]
+        points = [initial_point(seen, i, count, centre=self.centre, design=self.design) for i in numbers]
         return [Suggestion(seen.embedding.up(y), y, note(seen)) for y in points]
 
     def _exhausted(self, growth: Growth, model: OutcomeModels, seen: EmbeddedView, value: float) -> bool:

@@ -152,6 +152,16 @@ class Space:
             rows.append(("...", f"and {len(self) - 8} more"))
         return rows + [("constraint", f"{dict(c.coefficients)} <= {c.upper}"[:120]) for c in self.constraints[:3]]
 
+    def coordinates(self) -> dict[str, slice]:
+        """The coordinates of the cube that belong to each parameter, by name; a Fixed has none."""
+        out, at = {}, 0
+        for p in self.parameters:
+            width = len(p.choices) if isinstance(p, Categorical) else int(not isinstance(p, Fixed))
+            if width:
+                out[p.name] = slice(at, at + width)
+            at += width
+        return out
+
     def columns(self) -> list[str]:
         """The name of every coordinate of the cube: the parameter's, with `=choice` for a category."""
         out: list[str] = []

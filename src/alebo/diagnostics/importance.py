@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from .._seeds import derive, generator
 from ..geometry import Embedding
 from ..methods._fitted import Fitted
-from ..space import Categorical, Fixed, Space
+from ..space import Space
 
 if TYPE_CHECKING:
     from ..models import MahalanobisGP
@@ -67,7 +67,7 @@ def slope_importance(fitted: Fitted, outcome: str, space: Space, *, seed: int = 
     u = generator(seed, "directions").standard_normal((20000, Q.shape[1]))
     by_luck = np.sort(np.einsum("ki,ij,kj->k", u, middle, u) / (u**2).sum(axis=1))
     found = []
-    columns = named_columns(space)
+    columns = space.coordinates()
     for name, at in columns.items():
         shares = by_column[:, at].sum(axis=1)
         angle = float(shares.mean()) / max(float(norms[at].sum()), 1e-300)
@@ -76,14 +76,3 @@ def slope_importance(fitted: Fitted, outcome: str, space: Space, *, seed: int = 
         certain = chance < CERTAIN / len(columns)
         found.append(Importance(name, float(shares.mean()), float(low), float(high), certain, chance))
     return tuple(sorted(found, key=lambda s: -s.share))
-
-
-def named_columns(space: Space) -> dict[str, slice]:
-    """The columns of the cube that belong to each parameter; a constant has none."""
-    out, at = {}, 0
-    for p in space.parameters:
-        width = len(p.choices) if isinstance(p, Categorical) else int(not isinstance(p, Fixed))
-        if width:
-            out[p.name] = slice(at, at + width)
-        at += width
-    return out

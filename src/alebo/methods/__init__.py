@@ -15,6 +15,8 @@ from ._method import setting as setting
 from ._settings import Settings as Settings
 from ._settings import to_plain
 from ._view import View as View
+from .adaptive import Adaptive as Adaptive
+from .adaptive import Sharing as Sharing
 from .add_gp_ucb import AddGPUCB as AddGPUCB
 from .alebo import ALEBO as ALEBO
 from .alebo import Growth as Growth
@@ -40,6 +42,7 @@ from .turbo import TuRBO as TuRBO
 METHODS: dict[str, type[Method]] = {
     method.name: method
     for method in (
+        Adaptive,
         ALEBO,
         REMBO,
         REMBOPhi,

@@ -201,6 +201,7 @@ def fit_outcomes(
     build: Build,
     warm: Mapping[str, Any] | None = None,
     infer_noise: bool = True,
+    tame: Callable[[Array], Array] | None = None,
     seed: int = 0,
 ) -> OutcomeModels:
     """A model of every outcome at the points Y of completed trials, each made by `build`.
@@ -214,6 +215,7 @@ def fit_outcomes(
         build: called with (X, values, variances=, seed=, warm=) for each outcome.
         warm: what `OutcomeModels.packed` returned for fewer data.
         infer_noise: whether noise is inferred where no standard errors were reported; else it is zero.
+        tame: applied to the values of an objective, maximised, before its model is fitted.
         seed: of the fits.
 
     Returns:
@@ -221,6 +223,7 @@ def fit_outcomes(
     """
     X = torch.from_numpy(np.ascontiguousarray(Y))
     squeezed: dict[str, Compression] = {}
+    bounded = tame or (lambda values: values)
 
     def model(name: str, outcome: str, transform: Callable[[Array], Array], zero: bool = False) -> Any:
         raw = [t.outcomes[outcome] for t in trials]
@@ -241,7 +244,7 @@ def fit_outcomes(
         )
 
     objectives = tuple(
-        model(f"objective {i}", g.outcome, lambda v, g=g: -goals.sign(g.outcome) * v)  # type: ignore[misc]
+        model(f"objective {i}", g.outcome, lambda v, g=g: bounded(-goals.sign(g.outcome) * v))  # type: ignore[misc]
         for i, g in enumerate(goals.objectives)
     )
     constraints = tuple(

@@ -10,13 +10,13 @@ from ..goals import Outcome
 from ..history import History, Trial
 from ..models.outcomes import typical_spread
 from ._outcomes import OutcomeModels
-from ._view import EmbeddedView
+from ._view import View
 
 ENOUGH = 5  # trials inside the embedding, below which no model is asked for the best point
 SAME = 1e-6  # standard deviations of an outcome up to which two measurements are equal
 
 
-def to_repeat(seen: EmbeddedView, model: OutcomeModels) -> Trial | None:
+def to_repeat(seen: View, model: OutcomeModels) -> Trial | None:
     """The best point measured, once, when the data first indicate noise; None where there is nothing to repeat."""
     if any(m.known_noise for m in model.models.values()) or any("again" in t.note for t in seen.history):
         return None
@@ -40,12 +40,12 @@ def repeatable(history: History) -> bool:
     )
 
 
-def estimates(seen: EmbeddedView, fit: Callable[[], OutcomeModels]) -> Mapping[int, Mapping[str, Outcome]] | None:
+def estimates(seen: View, fit: Callable[[], OutcomeModels]) -> Mapping[int, Mapping[str, Outcome]] | None:
     """The outcomes of every completed trial, as the model has them where the noise is evident.
 
-    None where measurements can be trusted, or where the model cannot: too few data, or its assumption fails.
+    None where measurements can be trusted, or where there are too few data for a model.
     """
-    if len(seen.trials) < ENOUGH or seen.history.last_note("unexplained").get("assumption"):
+    if len(seen.trials) < ENOUGH:
         return None
     if repeatable(seen.history):
         return None  # what looks like noise is a rough function

@@ -156,7 +156,9 @@ class ALEBO(Method):
     ) -> Mapping[int, Mapping[str, Outcome]] | None:
         """The model's values of every completed trial where the noise is evident; None where measurements can be trusted."""
         seen = self.embedded(View(history, space, goals, seed))
-        return estimates(seen, lambda: self.surrogate(seen)) if self.infer_noise else None
+        if not self.infer_noise or seen.history.last_note("unexplained").get("assumption"):
+            return None  # the model cannot be trusted more than the measurements
+        return estimates(seen, lambda: self.surrogate(seen))
 
     def fitted(self, history: History, space: Space, goals: Goals, seed: int, *, fresh: bool = False) -> Fitted | None:
         seen = self.embedded(View(history, space, goals, seed))

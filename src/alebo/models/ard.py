@@ -196,6 +196,24 @@ class ARDGP:
             torch.from_numpy(self.scale / np.sqrt(precision)),
         )
 
+    def log_likelihood(self) -> float:
+        """The log marginal likelihood of the standardised outcomes."""
+        white = self._root_inverse @ (self.v.numpy() - self.mean)
+        return float(np.log(self._root_inverse.diagonal()).sum() - 0.5 * (white @ white) - 0.5 * len(white) * LOG_2PI)
+
+    def noise_evidence(self) -> float:
+        """By how much the data are more likely with the fitted noise than without any: a log likelihood ratio.
+
+        Without noise a rougher function has to explain them: shorter lengthscales and a larger variance are tried.
+        """
+        bare = np.full(len(self.noises), NOISE_FLOOR)
+        exact = [
+            ARDGP.of(self.X, self.v.numpy(), self.kernel, shorter * self.lengthscales, larger * self.variance, bare)
+            for shorter in (1.0, 0.5, 0.25, 0.125, 0.0625)
+            for larger in (1.0, 2.0, 4.0)
+        ]
+        return self.log_likelihood() - max(model.log_likelihood() for model in exact)
+
     def loo_log_density(self) -> float:
         """The summed log density of each standardised observation given all others (Rasmussen and Williams, eq. 5.10)."""
         precision = np.square(self._root_inverse).sum(0)

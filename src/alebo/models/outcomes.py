@@ -16,6 +16,8 @@ Array: TypeAlias = NDArray[np.float64]
 FAR = 1e3  # quartile ranges from the median beyond which an outcome is compressed
 
 HUGE = 1e150  # beyond, an outcome is compressed in any case: squares of it would overflow
+BAD = 3.0  # distances from the median to the best value beyond which a bad value is as bad as any other
+
 MOST_NOISE = 1e12  # variance of a standardised outcome that says nothing
 
 
@@ -79,6 +81,19 @@ def tamed(values: Array) -> Array:
 def typical_spread(values: Array) -> float:
     """The standard deviation of the values, extreme ones compressed; their size where all are equal.  n -> ()"""
     return Standardisation.of(tamed(values)).scale
+
+
+def without_worst(values: Array) -> Array:
+    """Values, larger is better, in which the worst ones are raised to a common level.
+
+    A search learns little from how bad a bad point is, and a model that follows a few very bad points has little resolution
+    left for the good ones. The level lies `BAD` times as far below the median as the best value lies above it.  n -> n
+    """
+    size = max(float(np.abs(values).max(initial=0.0)), 1e-300)
+    u = values / size  # in [-1, 1]: no difference overflows
+    middle = float(np.median(u))
+    level = middle - BAD * (float(u.max()) - middle)
+    return np.maximum(values, level * size) if level > -1.0 else values
 
 
 @dataclass(frozen=True)

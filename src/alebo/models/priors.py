@@ -100,16 +100,16 @@ class ARDPrior:
             )
 
 
-def dense(D: int) -> ARDPrior:
+def dense(D: int, kernel: Kernel = "rbf") -> ARDPrior:
     """All parameters matter a little: BoTorch's default prior, whose lengthscales grow with sqrt(D), in a unit cube.
 
-    Hvarfner et al. 2024. Squared exponential kernel, unit signal variance, log-normal lengthscales and noise.
+    Hvarfner et al. 2024. Unit signal variance, log-normal lengthscales and noise; theirs is the squared exponential kernel.
     """
     density = LogNormal(math.sqrt(2.0) + 0.5 * math.log(D), math.sqrt(3.0))
     mode = math.exp(density.mean - density.sd**2)
     return ARDPrior(
         "dense",
-        "rbf",
+        kernel,
         (0.025, 1e4),
         (1.0, 1.0),
         (1e-4, 2.0),

@@ -79,6 +79,9 @@ class Surrogate(Drawn, Protocol):
     def believing(self, points: Tensor) -> Surrogate:
         """The model as if these points had been measured and found at its mean: for pending points.  k x d"""
 
+    def noise_evidence(self) -> float:
+        """By how much the data are more likely with noise than without any: a log likelihood ratio."""
+
     def leave_one_out(self) -> tuple[Tensor, Tensor]:
         """Mean and standard deviation at each training point as predicted from the others, in the user's units.  -> n, n"""
 
@@ -177,6 +180,10 @@ class Mixture(_Draws):
     def believing(self, points: Tensor) -> Mixture:
         """Every model as if the points had been found at its own mean.  k x d"""
         return Mixture(tuple(m.believing(points) for m in self.models))
+
+    def noise_evidence(self) -> float:
+        """The least evidence for noise among the models."""
+        return min(m.noise_evidence() for m in self.models)
 
     def leave_one_out(self) -> tuple[Tensor, Tensor]:
         """Mean and standard deviation of the mixture of the models' predictions.  -> n, n"""

@@ -1,0 +1,216 @@
+"""Arms that search the whole cube with one lengthscale for each parameter, everywhere or near the best point.
+
+What differs between them is data: the priors whose models are averaged, and whether the search is limited to a region.
+Points are in the unit cube here, x = -1 + 2 u.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, TypeAlias
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from .._seeds import derive, generator
+from ..acquisition import Acquisition, PerCost, maximise_in_box, perturbed
+from ..geometry import Embedding
+from ..goals import Goals
+from ..models import Mixture, fit_mixture
+from ..models.ard import ARDGP
+from ..models.outcomes import without_worst
+from ..models.priors import ARDPrior, dense, sparse
+from ..models.surrogate import unexplained
+from ..space import Space
+from ._method import Suggestion
+from ._outcomes import OutcomeModels, fit_outcomes
+from ._repeat import to_repeat
+from ._rounding import rounded
+from ._sharing import gains
+from ._view import View
+
+Array: TypeAlias = NDArray[np.float64]
+
+FIT = "fit"  # the key of a note under which the next fits find where these ended
+NEAR = (0.02, 0.2, 0.8)  # sides of the boxes around the best points in which the search also starts
+NEARBY = 64  # points in each of them
+WIDEST = 5.0  # times the typical lengthscale: no box is wider than that for a parameter that does nothing
+RAW, STARTS, ITERATIONS = 256, 5, 60  # of the search for the largest acquisition
+NAMED = 8  # parameters at most that a finding names
+RELEVANT = 0.95  # share of the inverse squared lengthscales that the named parameters make up
+
+PRIORS: dict[str, Callable[[int], ARDPrior]] = {
+    "dense": dense,
+    "matern": partial(dense, kernel="matern"),
+    "sparse": lambda D: sparse(0.1),
+}
+
+
+@dataclass(frozen=True)
+class Region:
+    """A box around the incumbent that grows when its arm improves and shrinks when it does not.
+
+    After Eriksson et al. 2019; when it becomes smaller than `shortest` it starts again at `length`, around the incumbent
+    of that time.
+    """
+
+    length: float = 0.8  # of a unit cube's side
+    longest: float = 1.6
+    shortest: float = 0.5**6
+    successes: int = 2  # in a row, then the side doubles
+    least_patience: int = 4  # failures in a row that halve it: D / 10, and no fewer than this
+
+    def side(self, view: View) -> float:
+        """The present side length, from the record of the arm's own evaluations."""
+        patience = max(self.least_patience, view.space.dimension // 10)
+        side, won, lost = self.length, 0, 0
+        for trial, gain in zip(view.trials, gains(view.trials, view.goals), strict=True):
+            if not view.own(trial):
+                continue
+            won, lost = (won + 1, 0) if gain > 0.0 else (0, lost + 1)
+            if won == self.successes:
+                side, won = min(2.0 * side, self.longest), 0
+            elif lost == patience:
+                side, lost = 0.5 * side, 0
+            if side < self.shortest:
+                side = self.length
+        return side
+
+
+@dataclass(frozen=True)
+class FullSpaceArm:
+    """Log-EI of a mixture of full-space models, maximised over the cube or over a region around the incumbent."""
+
+    name: str
+    bet: str  # the kind of function that it is made for, in words
+    priors: tuple[str, ...]  # of PRIORS
+    region: Region | None = field(default=None)
+
+    def unable(self, space: Space, goals: Goals) -> str | None:
+        """Why this arm cannot do what is asked; None where it can."""
+        if space.constraints:
+            return "it searches a box, and linear constraints cut the box"
+        if space.fidelity is not None:
+            return "it has no model of a fidelity"
+        return None
+
+    def surrogate(self, view: View, *, fresh: bool = False) -> OutcomeModels:
+        """The models of every outcome, in the unit cube."""
+        D = view.space.dimension
+        priors: list[ARDPrior] = [PRIORS[name](D) for name in self.priors]
+        return fit_outcomes(
+            0.5 * (view.X + 1.0),
+            view.trials,
+            view.goals,
+            build=partial(fit_mixture, priors=priors),
+            warm=None if fresh else view.last_note(FIT),
+            seed=derive(view.seed, self.name, "fit", view.number),
+            tame=without_worst,
+        )
+
+    def propose(self, view: View, q: int) -> list[Suggestion]:
+        """The next q points, each as if those before it had been measured at the models' means."""
+        model = self.surrogate(view)
+        again = to_repeat(view, model)
+        side = None if self.region is None else self.region.side(view)
+        out: list[Suggestion] = []
+        note: dict[str, Any] = {FIT: model.packed(), **self._found(model, view)}
+        for i in range(q):
+            seed = derive(view.seed, self.name, view.number, i)
+            u, value = self._maximise(model, view, side, seed)
+            x = 2.0 * u - 1.0
+            if again is not None:
+                x, note, again = again.x, {**note, "again": again.number}, None
+            kept = {**note, "log_ei": round(value, 6)}
+            out.append(Suggestion(x, None, kept if side is None else {**kept, "side": side}))
+            view, note = view.plus(x), {}
+        return out
+
+    def _maximise(self, model: OutcomeModels, view: View, side: float | None, seed: int) -> tuple[Array, float]:
+        """The point of the unit cube, or of the region, with the largest acquisition, and its value.  -> D, ()"""
+        X, D = model.Y.numpy(), view.space.dimension
+        acquisition = self._acquisition(model, view, seed)
+        order = model.ranked()[:2]
+        best = X[order[0]]
+        low, high = (np.zeros(D), np.ones(D)) if side is None else _box(best, np.full(D, side))
+        rng = generator(seed, "near")
+        weights = _first(model.objectives[0]).lengthscales
+        weights = np.minimum(weights / np.exp(np.log(weights).mean()), WIDEST)
+        near = [
+            perturbed(X[i], *_box(X[i], length * weights), NEARBY, rng)
+            for i in (order if side is None else order[:1])
+            for length in NEAR
+        ]
+        u, value = maximise_in_box(
+            acquisition,
+            low,
+            high,
+            seed=seed,
+            starts=STARTS,
+            raw=RAW,
+            extra=np.concatenate(near),
+            iterations=ITERATIONS,
+        )
+        if view.space.continuous:
+            return u, value
+        cube = view.inside(Embedding(2.0 * np.eye(D), -np.ones(D)))
+        points = np.vstack([u, *near])
+        x, value = rounded(cube, acquisition, points, view.X[order], seed)
+        return 0.5 * (x + 1.0), value
+
+    def _acquisition(self, model: OutcomeModels, view: View, seed: int) -> Acquisition:
+        """What goals and pending points call for."""
+        pending = torch.from_numpy(0.5 * (view.pending + 1.0)) if len(view.pending) else None
+        if len(model.objectives) > 1:
+            return model.acquisition(pending, seed)
+        failed = [view.space.snap(t.x) for t in view.history.failed]
+        avoided = torch.from_numpy(0.5 * (np.array(failed) + 1.0)) if failed else None
+        acquisition: Acquisition = model.log_ei(pending, avoided)
+        return acquisition if model.cost is None else PerCost(acquisition, model.cost)
+
+    def _found(self, model: OutcomeModels, view: View) -> dict[str, Any]:
+        """What the sparse model says: how much it explains, and by which parameters."""
+        mixture = model.objectives[0]
+        if "sparse" not in self.priors or not isinstance(mixture, Mixture):
+            return {}
+        part = mixture.models[self.priors.index("sparse")]
+        if not isinstance(part, ARDGP):
+            return {}
+        weight = part.lengthscales**-2.0 * part.X.var(axis=0)
+        names = _by_parameter(weight, view.space)
+        ranked = sorted(names, key=lambda name: -names[name])
+        total = sum(names.values()) or 1.0
+        shares = np.cumsum([names[name] / total for name in ranked])
+        count = int(np.searchsorted(shares, RELEVANT)) + 1
+        found = {"explained": round(1.0 - min(unexplained(part), 1.0), 3), "count": count}
+        return {"sparse": {**found, "parameters": ranked[: min(count, NAMED)]}}
+
+
+def _by_parameter(weight: Array, space: Space) -> dict[str, float]:
+    """The weights of a parameter's coordinates, added.  D"""
+    return {name: float(weight[where].sum()) for name, where in space.coordinates().items()}
+
+
+def _first(model: Any) -> ARDGP:
+    """The first model of a mixture."""
+    part = model.models[0]
+    assert isinstance(part, ARDGP)
+    return part
+
+
+def _box(centre: Array, sides: Array) -> tuple[Array, Array]:
+    """The box around a point, inside the unit cube.  D, D -> D, D"""
+    return np.clip(centre - 0.5 * sides, 0.0, 1.0), np.clip(centre + 0.5 * sides, 0.0, 1.0)
+
+
+def full_space_arms() -> Sequence[FullSpaceArm]:
+    """The arms of the full space, by the structure that they expect."""
+    return (
+        FullSpaceArm("full", "all parameters matter a little, or a few alone", ("dense", "sparse")),
+        FullSpaceArm("dense", "all parameters matter a little", ("dense",)),
+        FullSpaceArm("sparse", "a few parameters matter", ("sparse",)),
+        FullSpaceArm("local", "the best point can be improved nearby", ("matern",), Region()),
+    )

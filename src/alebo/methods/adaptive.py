@@ -1,0 +1,268 @@
+"""Adaptive: several methods share one history and the evaluations, and those that improve get more of them.
+
+No single structure fits every expensive function. Each *arm* assumes another one: few directions (ALEBO), few parameters
+or all of them a little (a sparse and a dense model of the full space, averaged), or a good region nearby (a trust region).
+All arms learn from all evaluations. A rule that looks only at improvement that really came decides who proposes next
+(`Sharing`), so nobody has to know beforehand which structure a function has.
+"""
+
+from __future__ import annotations
+
+import difflib
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, ClassVar, Protocol, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._errors import InputError
+from .._seeds import derive
+from ..goals import Goals, Outcome
+from ..history import History
+from ..space import Space
+from ._design import sobol_points
+from ._fitted import Fitted, by_outcome
+from ._full_space import FullSpaceArm, full_space_arms
+from ._method import Method, Suggestion, Supports, setting
+from ._repeat import estimates
+from ._sharing import Sharing as Sharing
+from ._view import View
+from .alebo import ALEBO
+
+Array: TypeAlias = NDArray[np.float64]
+log = logging.getLogger(__name__)
+
+FIRST, SHARE_OF_FIRST = 10, 5  # initial points: at most so many, and at most one in so many of the budget
+RECENT = 20  # evaluations that a finding speaks of
+EXPLAINED = 0.9  # share of the variation, predicted leave-one-out, from which the sparse model's parameters are named
+BETS = {"embedding": "few directions matter", "initial": "points before the first model"}
+NUMERICAL = (ArithmeticError, np.linalg.LinAlgError, RuntimeError, ValueError)  # what a failed fit raises
+
+
+class Arm(Protocol):
+    """One method among several that share a history."""
+
+    @property
+    def name(self) -> str:
+        """How notes name it."""
+
+    def unable(self, space: Space, goals: Goals) -> str | None:
+        """Why it cannot do what is asked; None where it can."""
+
+    def propose(self, view: View, q: int) -> Sequence[Suggestion]:
+        """The next q points."""
+
+
+@dataclass(frozen=True)
+class MethodArm:
+    """Any method as an arm."""
+
+    name: str
+    method: Method
+
+    def unable(self, space: Space, goals: Goals) -> str | None:
+        """The method's own refusal; None where it does not refuse."""
+        try:
+            self.method.check(space, goals)
+        except InputError as error:
+            return str(error)
+        return None
+
+    def propose(self, view: View, q: int) -> Sequence[Suggestion]:
+        """The next q points."""
+        return self.method.propose(view, q)
+
+
+@dataclass(frozen=True)
+class Adaptive(Method):
+    """The default: a growing embedding, full-space models and a trust region share the evaluations by their success."""
+
+    arms: tuple[str, ...] = setting(
+        ("full", "local", "embedding"),
+        "that share the evaluations: full, dense, sparse, local, embedding, or the name of any other method",
+    )
+    initial: int | None = setting(None, f"points before the first model; None: a fifth of the budget, {FIRST} at most")
+    sharing: Sharing = setting(Sharing(), "the rule by which evaluations are shared", parts=(Sharing,))
+
+    name: ClassVar[str] = "adaptive"
+    title: ClassVar[str] = "Adaptive"
+    citation: ClassVar[str] = "this package: ALEBO, full-space BO and a trust region that share one history"
+    supports: ClassVar[Supports] = Supports(
+        constraints=True, objectives=True, batches=True, integers=True, categories=True, linear=True, cost=True
+    )
+
+    def __post_init__(self) -> None:
+        given: Any = self.arms
+        if not isinstance(given, list | tuple) or not given:
+            raise InputError(f"`arms` is a list of one name or more; got {given!r}. Known: {', '.join(known())}.")
+        object.__setattr__(self, "arms", tuple(given))
+        twice = [name for i, name in enumerate(self.arms) if name in self.arms[:i]]
+        if twice:
+            raise InputError(f"Every arm is named once; got {twice[0]!r} twice. Leave one of them out.")
+        for name in self.arms:
+            _arm(name)
+        self._counts(initial=1)
+        self._parts("sharing")
+
+    def check(self, space: Space, goals: Goals) -> None:
+        super().check(space, goals)
+        self.able(space, goals)
+
+    def able(self, space: Space, goals: Goals) -> tuple[list[Arm], dict[str, str]]:
+        """The arms that can do what is asked, and why the others cannot. InputError where none can."""
+        arms = [_arm(name) for name in self.arms]
+        reasons = {arm.name: arm.unable(space, goals) for arm in arms}
+        left = [arm for arm in arms if reasons[arm.name] is None]
+        out = {name: reason for name, reason in reasons.items() if reason is not None}
+        if not left:
+            listed = "; ".join(f"{name}: {reason}" for name, reason in out.items())
+            raise InputError(f"One arm at least must be able to do what is asked; none of {len(arms)} is. {listed}")
+        return left, out
+
+    def suggest(self, history: History, space: Space, goals: Goals, q: int, seed: int) -> Sequence[Suggestion]:
+        arms, out = self.able(space, goals)
+        view = View(history, space, goals, seed)
+        said = {"left out": out} if out and not len(history) else {}  # once, in the note of the first trial
+        if len(arms) == 1:
+            points = arms[0].propose(view, q)  # nothing to share: all trials are its own
+            return [replace(s, note={**s.note, "arm": arms[0].name, **said}) for s in points]
+        points = self._first_points(view, q)
+        for s in points:
+            view = view.plus(s.x)
+        points += self._shared(view, arms, q - len(points))
+        return [replace(points[0], note={**points[0].note, **said}), *points[1:]]
+
+    def _first_points(self, view: View, q: int) -> list[Suggestion]:
+        """The centre of the space and quasi-random points of the cube, while there are too few for a model."""
+        history, D = view.history, view.space.dimension
+        budget = history.budget
+        size = self.initial or (FIRST if budget is None else min(FIRST, max(2, budget // SHARE_OF_FIRST)))
+        started = len(history) - len(history.failed)
+        take = min(max(size - started, 0), q)
+        if len(history.complete) < 2:  # no model yet: all is still being evaluated
+            take = q
+        start = len(history)
+        points = sobol_points(D, start + take, derive(view.seed, self.name))[start:]
+        if start == 0 and take:
+            points[0] = 0.0
+        return [Suggestion(x, None, {"arm": "initial"}) for x in points]
+
+    def _shared(self, view: View, arms: Sequence[Arm], q: int) -> list[Suggestion]:
+        """The next q points, by the arms whose turn it is; an arm whose fit fails is left out of this ask."""
+        by_name = {arm.name: arm for arm in arms}
+        failed: dict[str, str] = {}
+        out: list[Suggestion] = []
+        while len(out) < q:
+            able = [name for name in by_name if name not in failed]
+            if not able:
+                return out + self._spare_points(view, q - len(out), failed)
+            turns: list[str] = []
+            while len(out) + len(turns) < q:
+                turns.append(self.sharing.next(view, able, [s.note["arm"] for s in out] + turns))
+            name = turns[0]
+            count = next((i for i, turn in enumerate(turns) if turn != name), len(turns))  # in a row
+            try:
+                points = by_name[name].propose(replace(view, arm=name), count)
+            except NUMERICAL as error:
+                log.warning("The arm %r is left out of this ask: %s", name, error)
+                failed[name] = f"{type(error).__name__}: {error}"[:200]
+                continue
+            for s in points:
+                skipped = {"skipped": dict(failed)} if failed else {}
+                out.append(replace(s, note={**s.note, "arm": name, **skipped}))
+                view = view.plus(s.x)
+        return out
+
+    def _spare_points(self, view: View, q: int, failed: Mapping[str, str]) -> list[Suggestion]:
+        """Quasi-random points where no arm could fit a model, so that the run goes on."""
+        start = len(view.history)
+        points = sobol_points(view.space.dimension, start + q, derive(view.seed, self.name))[start:]
+        return [Suggestion(x, None, {"arm": "initial", "skipped": dict(failed)}) for x in points]
+
+    # -- what it found -------------------------------------------------------------------------------------------------
+
+    def _model_arm(self, space: Space, goals: Goals) -> Arm:
+        """The arm whose model speaks for the method: the first of the full space, or else the first."""
+        arms, _ = self.able(space, goals)
+        return next((arm for arm in arms if isinstance(arm, FullSpaceArm) and arm.region is None), arms[0])
+
+    def estimate(
+        self, history: History, space: Space, goals: Goals, seed: int
+    ) -> Mapping[int, Mapping[str, Outcome]] | None:
+        """The model's values of every completed trial where the noise is evident; None where measurements can be trusted."""
+        arm = self._model_arm(space, goals)
+        if not isinstance(arm, FullSpaceArm):
+            return arm.method.estimate(history, space, goals, seed) if isinstance(arm, MethodArm) else None
+        view = View(history, space, goals, seed, arm=arm.name)
+        return estimates(view, partial(arm.surrogate, view))
+
+    def fitted(self, history: History, space: Space, goals: Goals, seed: int, *, fresh: bool = False) -> Fitted | None:
+        arm = self._model_arm(space, goals)
+        if not isinstance(arm, FullSpaceArm):
+            return arm.method.fitted(history, space, goals, seed, fresh=fresh) if isinstance(arm, MethodArm) else None
+        if len(history.complete) < 2:
+            return None
+        view = View(history, space, goals, seed, arm=arm.name)
+        model = arm.surrogate(view, fresh=fresh)
+        models = by_outcome(goals, model.objectives, model.constraints, -1.0)
+        what = f"average of a dense and a sparse model of all {space.dimension} coordinates"
+        see = partial(_unit, space)
+        return Fitted(view.trials, model.Y.numpy(), see, models, None, what, refits=False)
+
+
+def shares(history: History, last: int | None = None) -> dict[str, int]:
+    """How many of the (last) evaluations each arm proposed, initial points included."""
+    asked = [t.note["arm"] for t in history if "arm" in t.note]
+    counted = asked if last is None else asked[-last:]
+    return {name: counted.count(name) for name in dict.fromkeys(counted)}
+
+
+def finding(history: History) -> str | None:
+    """What the arms have found, in a sentence or two, read from the notes; None where it is too early to say."""
+    recent = [t for t in history.complete if t.note.get("arm") not in (None, "initial")][-RECENT:]
+    if len(recent) < RECENT:
+        return None
+    counts = shares(history, RECENT)
+    ahead = max(counts, key=lambda name: counts[name])
+    said = f"{counts[ahead]} of the last {RECENT} evaluations were proposed by the arm {ahead!r} ({_bet(ahead)})."
+    sparse = history.last_note("sparse").get("sparse", {})
+    if sparse.get("explained", 0.0) >= EXPLAINED and sparse["count"] <= len(sparse["parameters"]):
+        names = ", ".join(sparse["parameters"])
+        total = len(history[0].params)
+        said = f"{sparse['count']} of {total} parameters explain {100 * sparse['explained']:.0f} %: {names}. {said}"
+    return said
+
+
+def _bet(name: str) -> str:
+    return next((arm.bet for arm in full_space_arms() if arm.name == name), BETS.get(name, "another method"))
+
+
+def known() -> list[str]:
+    """The names of all arms."""
+    from . import METHODS
+
+    own = [*(arm.name for arm in full_space_arms()), "embedding"]
+    return [*own, *(name for name in METHODS if name not in own and name != Adaptive.name)]
+
+
+def _arm(name: Any) -> Arm:
+    from . import METHODS
+
+    for arm in full_space_arms():
+        if arm.name == name:
+            return arm
+    if name == "embedding":
+        return MethodArm(name, ALEBO(initial=1, centre=False))  # the other arms' points serve as its first ones
+    if name in METHODS and name != Adaptive.name:
+        return MethodArm(name, METHODS[name]())
+    near = difflib.get_close_matches(str(name), known(), n=1)
+    hint = f"Did you mean {near[0]!r}? " if near else ""
+    raise InputError(f"An arm has one of these names: {', '.join(known())}; got {name!r}. {hint}".rstrip())
+
+
+def _unit(space: Space, X: Array) -> Array:
+    """Where the full-space models see points of the cube.  n x D -> n x D"""
+    return 0.5 * (space.snap(X) + 1.0)

@@ -1,0 +1,369 @@
+"""The adaptive method: its rule, its arms, what it refuses, and that it goes on when an arm fails."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import alebo
+from alebo import AtMost, Float, Goals, InputError, Int, LinearConstraint, Maximize, Minimize, Optimizer, Space
+from alebo.history import History, State, Trial
+from alebo.methods import METHODS, Adaptive, Sharing, from_dict, to_dict
+from alebo.methods._full_space import FullSpaceArm, Region
+from alebo.methods._sharing import gains
+from alebo.methods._view import View
+from alebo.methods.adaptive import finding, shares
+
+SPACE = Space.from_bounds([(-1.0, 1.0)] * 20)
+GOALS = Goals(Minimize("value"))
+
+
+def bowl(x):
+    return (x[3] - 0.2) ** 2 + (x[11] + 0.5) ** 2
+
+
+def history(values, arms, goals=GOALS, space=SPACE, budget=None):
+    trials = [
+        Trial(
+            i,
+            space.decode(np.zeros(space.dimension)),
+            np.zeros(space.dimension),
+            None,
+            goals.read(v),
+            State.COMPLETE,
+            {"arm": a},
+        )
+        for i, (v, a) in enumerate(zip(values, arms, strict=True))
+    ]
+    return History(tuple(trials), budget)
+
+
+def view(values, arms, budget=None):
+    return View(history(values, arms, budget=budget), SPACE, GOALS, 0)
+
+
+# -- the rule ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_gain_is_the_share_of_the_way_from_the_typical_value():
+    # median of (10, 6) is 8; from best 6 down to 4: a decrease of 2 of the distance 4 between 8 and 4
+    trials = history([10.0, 6.0, 4.0, 5.0], ["a"] * 4).trials
+    assert gains(trials, GOALS) == [1.0, 1.0, 0.5, 0.0]
+
+
+def test_gains_do_not_depend_on_the_scale_or_on_the_zero_of_the_outcomes():
+    values = np.random.default_rng(0).normal(size=30)
+    plain = gains(history(values, ["a"] * 30).trials, GOALS)
+    moved = gains(history(1e4 * values - 77.0, ["a"] * 30).trials, GOALS)
+    assert np.allclose(plain, moved)
+    assert sum(g > 0 for g in plain) >= 3
+
+
+def test_before_a_feasible_point_a_smaller_violation_is_a_gain():
+    goals = Goals([Minimize("value"), AtMost("load", 1.0)])
+    outcomes = [{"value": 0.0, "load": v} for v in (5.0, 7.0, 3.0, 0.5, 0.9)]
+    found = gains(history(outcomes, ["a"] * 5, goals).trials, goals)
+    assert found == [1.0, 0.0, 1.0, 1.0, 0.0]
+
+
+def test_with_several_objectives_a_new_point_of_the_front_is_a_gain():
+    goals = Goals([Minimize("a"), Maximize("b")])
+    outcomes = [{"a": 1.0, "b": 1.0}, {"a": 2.0, "b": 0.0}, {"a": 2.0, "b": 3.0}]
+    assert gains(history(outcomes, ["x"] * 3, goals).trials, goals) == [1.0, 0.0, 1.0]
+
+
+def test_every_arm_proposes_once_then_the_one_that_improves_gets_three_of_four():
+    arms = ["one", "two"]
+    now = view([10.0], ["initial"])
+    assert Sharing().next(now, arms) == "one"
+    assert Sharing().next(now, arms, ["one"]) == "two"
+    asked, values = ["initial", "one", "two"], [10.0, 9.0, 9.5]
+    best = 9.0
+    for _ in range(24):
+        arm = Sharing().next(view(values, asked), arms)
+        best -= 1.0 if arm == "one" else 0.0
+        asked.append(arm)
+        values.append(best if arm == "one" else 20.0)
+    assert asked[-24:].count("two") == 6
+
+
+def test_an_arm_that_starts_to_improve_takes_over():
+    values, asked = [10.0], ["initial"]
+    for i in range(12):  # "one" improves and then stops; "two" improves at last
+        values.append(9.0 - i)
+        asked.append("one")
+    assert Sharing().next(view([*values, 50.0], [*asked, "two"]), ["one", "two"]) == "one"
+    values += [50.0] * 20 + [-20.0, -30.0]
+    asked += ["one"] * 20 + ["two"] * 2
+    scores = Sharing().scores(view(values, asked), ["one", "two"])
+    assert scores["two"] > scores["one"]
+
+
+def test_when_nothing_improves_arms_take_turns():
+    asked = ["initial", "one", "two"] + ["one", "two"] * 100
+    values = [0.0] + [1.0] * (len(asked) - 1)
+    assert Sharing().next(view(values, asked), ["one", "two"]) == "one"
+    assert Sharing().next(view([*values, 1.0], [*asked, "one"]), ["one", "two"]) == "two"
+
+
+def test_the_last_share_of_the_budget_belongs_to_the_leader():
+    asked = ["initial", "one", "two"] + ["one"] * 13
+    values = [10.0, 9.0, 20.0] + [8.0 - i for i in range(13)]
+    turns = [Sharing().next(view(values, asked, budget=20), ["one", "two"], ["one"] * i) for i in range(4)]
+    assert turns == ["one"] * 4
+    early = [Sharing().next(view(values, asked, budget=200), ["one", "two"], ["one"] * i) for i in range(4)]
+    assert early.count("two") == 1
+
+
+def test_scores_ignore_points_that_no_arm_proposed():
+    assert Sharing().scores(view([3.0, 2.0], ["initial", "initial"]), ["one"]) == {"one": None}
+
+
+def test_a_region_doubles_after_two_successes_and_halves_after_failures():
+    region = Region()
+    own = View(history([5.0, 4.0, 3.0], ["initial", "local", "local"]), SPACE, GOALS, 0, arm="local")
+    assert region.side(own) == 1.6
+    patience = max(4, SPACE.dimension // 10)
+    lost = history([5.0] + [9.0] * patience, ["initial"] + ["local"] * patience)
+    assert region.side(View(lost, SPACE, GOALS, 0, arm="local")) == 0.4
+    assert region.side(View(lost, SPACE, GOALS, 0, arm="full")) == 0.8  # other arms' failures do not count
+    many = history([5.0] + [9.0] * 6 * patience, ["initial"] + ["local"] * 6 * patience)
+    assert region.side(View(many, SPACE, GOALS, 0, arm="local")) == 0.8  # 0.8 / 2^6 < 1/64: from the start
+
+
+# -- runs --------------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def run():
+    return alebo.minimize(bowl, [(-1, 1)] * 20, budget=36, seed=0, method=Adaptive())
+
+
+def test_it_finds_the_bottom_of_a_bowl_and_every_trial_names_its_arm(run):
+    assert run.fun < 1e-3
+    assert set(shares(run.history)) == {"initial", "full", "local", "embedding"}
+    assert shares(run.history)["initial"] == 7
+    assert np.allclose(run.history[0].x, 0.0)  # the centre first
+
+
+def test_the_local_arm_stays_in_its_region(run):
+    for t in run.history:
+        if t.note["arm"] == "local" and "again" not in t.note:
+            before = [s for s in run.history if s.number < t.number]
+            best = min(before, key=lambda s: s.outcomes["value"].mean)
+            assert (
+                np.abs(t.x - best.x).max() <= t.note["side"] + 1e-9
+            )  # a side in the unit cube is half of one in the cube
+
+
+def test_the_finding_says_who_proposed(run):
+    said = finding(run.history)
+    assert said is not None
+    assert "of the last 20 evaluations" in said
+    assert finding(History(run.history.trials[:10])) is None
+
+
+def test_a_finding_names_parameters_only_where_the_sparse_model_explains_the_data(run):
+    told = {"explained": 0.97, "count": 2, "parameters": ["x3", "x11"]}
+    last = run.history.trials[-1]
+    sure = replace(last, note={**last.note, "sparse": told})
+    unsure = replace(last, note={**last.note, "sparse": {**told, "explained": 0.5}})
+    assert "2 of 20 parameters explain 97 %: x3, x11." in finding(run.history.with_trial(sure))
+    assert "explain" not in finding(run.history.with_trial(unsure))
+
+
+def test_resuming_asks_the_same_points(tmp_path):
+    def start():
+        return Optimizer(SPACE, Minimize("value"), method=Adaptive(), seed=3, budget=30)
+
+    whole, first = start(), start()
+    for opt, count in ((whole, 14), (first, 11)):
+        for _ in range(count):
+            t = opt.ask()[0]
+            opt.tell(t.number, bowl(t.x))
+    first.save(tmp_path / "study.json")
+    again = Optimizer.load(tmp_path / "study.json")
+    for _ in range(3):
+        t = again.ask()[0]
+        again.tell(t.number, bowl(t.x))
+    assert [t.note["arm"] for t in again.history] == [t.note["arm"] for t in whole.history]
+    assert np.array_equal(np.stack([t.x for t in again.history]), np.stack([t.x for t in whole.history]))
+
+
+def test_a_batch_is_distinct_and_its_points_name_their_arms():
+    opt = Optimizer(SPACE, Minimize("value"), method=Adaptive(initial=4), seed=1)
+    for _ in range(3):
+        for t in opt.ask(4):
+            opt.tell(t.number, bowl(t.x))
+    batch = opt.ask(6)
+    assert len({t.x.tobytes() for t in batch}) == 6
+    assert {t.note["arm"] for t in batch} >= {"full", "local"}
+
+
+def test_pending_points_are_respected():
+    opt = Optimizer(SPACE, Minimize("value"), method=Adaptive(initial=4), seed=1)
+    for t in opt.ask(8):
+        opt.tell(t.number, bowl(t.x))
+    points = [opt.ask()[0].x for _ in range(4)]
+    distances = [np.linalg.norm(a - b) for i, a in enumerate(points) for b in points[:i]]
+    assert min(distances) > 1e-3
+
+
+def test_constraints_objectives_cost_and_whole_numbers_run():
+    space = Space([Float("a", 0, 1), Int("n", 1, 5), alebo.Categorical("c", ["u", "v"]), Float("b", 0, 1)])
+    for goals in (
+        [Minimize("value"), AtMost("load", 0.8)],
+        [Minimize("value"), Maximize("gain")],
+        [Minimize("value"), alebo.Cost("seconds")],
+    ):
+        opt = Optimizer(space, goals, method=Adaptive(initial=4), seed=0)
+        for _ in range(8):
+            t = opt.ask()[0]
+            p = t.params
+            known = {
+                "value": (p["a"] - 0.3) ** 2 + 0.1 * p["n"],
+                "load": p["a"] + p["b"],
+                "gain": p["b"],
+                "seconds": p["n"],
+            }
+            opt.tell(t.number, {name: known[name] for name in opt.goals.outcomes})
+        assert {"full", "local", "embedding"} <= set(shares(opt.history))
+        assert len({tuple(t.params.values()) for t in opt.history}) == 8
+
+
+def test_linear_constraints_leave_the_box_arms_out_and_the_first_note_says_so():
+    space = Space([Float(f"x{i}", 0, 1) for i in range(6)], [LinearConstraint({f"x{i}": 1.0 for i in range(6)}, 2.0)])
+    opt = Optimizer(space, Minimize("value"), method=Adaptive(), seed=0)
+    first = opt.ask()[0]
+    assert set(first.note["left out"]) == {"full", "local"}
+    opt.tell(first.number, 1.0)
+    second = opt.ask()[0]
+    assert "left out" not in second.note
+    assert second.note["arm"] == "embedding"
+    assert sum(second.params.values()) <= 2.0 + 1e-9
+
+
+def test_with_one_arm_it_is_that_method():
+    alone = Optimizer(SPACE, Minimize("value"), method=Adaptive(arms=("embedding",)), seed=5, budget=20)
+    plain = Optimizer(SPACE, Minimize("value"), method=alebo.ALEBO(), seed=5, budget=20)
+    for _ in range(10):
+        a, b = alone.ask()[0], plain.ask()[0]
+        assert np.array_equal(a.x, b.x)
+        alone.tell(a.number, bowl(a.x))
+        plain.tell(b.number, bowl(b.x))
+
+
+def test_any_method_can_be_an_arm():
+    opt = Optimizer(SPACE, Minimize("value"), method=Adaptive(arms=("sparse", "turbo"), initial=4), seed=0, budget=20)
+    for _ in range(10):
+        t = opt.ask()[0]
+        opt.tell(t.number, bowl(t.x))
+    assert set(shares(opt.history)) == {"initial", "sparse", "turbo"}
+
+
+def test_an_arm_whose_fit_fails_is_skipped_and_the_run_goes_on(monkeypatch):
+    def broken(self, view, q):
+        raise np.linalg.LinAlgError("no factor")
+
+    opt = Optimizer(SPACE, Minimize("value"), method=Adaptive(initial=3), seed=0)
+    for t in opt.ask(3):
+        opt.tell(t.number, bowl(t.x))
+    monkeypatch.setattr(FullSpaceArm, "propose", broken)
+    t = opt.ask()[0]
+    assert t.note["arm"] == "embedding"
+    assert set(t.note["skipped"]) == {"full", "local"}
+    assert "no factor" in t.note["skipped"]["full"]
+
+
+def test_where_every_fit_fails_a_quasi_random_point_comes(monkeypatch):
+    from alebo.methods.adaptive import MethodArm
+
+    def broken(self, view, q):
+        raise np.linalg.LinAlgError("no factor")
+
+    opt = Optimizer(SPACE, Minimize("value"), method=Adaptive(initial=3), seed=0)
+    for t in opt.ask(3):
+        opt.tell(t.number, bowl(t.x))
+    monkeypatch.setattr(FullSpaceArm, "propose", broken)
+    monkeypatch.setattr(MethodArm, "propose", broken)
+    t = opt.ask()[0]
+    assert set(t.note["skipped"]) == {"full", "local", "embedding"}
+    assert np.abs(t.x).max() <= 1.0
+
+
+def test_a_failed_evaluation_is_not_proposed_again():
+    opt = Optimizer(SPACE, Minimize("value"), method=Adaptive(initial=5), seed=0)
+    for t in opt.ask(5):
+        opt.tell(t.number, bowl(t.x))
+    points = []
+    for _ in range(4):
+        t = opt.ask()[0]
+        points.append(t.x)
+        opt.fail(t.number, "crashed")
+    assert min(np.linalg.norm(a - b) for i, a in enumerate(points) for b in points[:i]) > 1e-3
+
+
+@pytest.mark.parametrize("D", [1, 2, 5])
+@pytest.mark.parametrize(
+    "f", [lambda x: 1.0, lambda x: 1e300 * (1 + x[0]), lambda x: float(x[0] > 0)], ids=["constant", "huge", "step"]
+)
+def test_small_spaces_and_odd_outcomes_give_valid_points(D, f):
+    result = alebo.minimize(f, [(-2.0, 3.0)] * D, budget=9, seed=0, method=Adaptive(initial=3))
+    X = np.stack([t.x for t in result.history])
+    assert np.abs(X).max() <= 1.0
+    assert len(result.history) == 9
+
+
+def test_a_budget_smaller_than_the_initial_points_is_kept():
+    result = alebo.minimize(bowl, [(-1, 1)] * 20, budget=2, seed=0, method=Adaptive())
+    assert len(result.history) == 2
+
+
+def test_reported_noise_lets_the_model_choose_the_best_point():
+    rng = np.random.default_rng(0)
+    opt = Optimizer(SPACE, Minimize("value"), method=Adaptive(), seed=0, budget=30)
+    for _ in range(20):
+        t = opt.ask()[0]
+        opt.tell(t.number, {"value": (bowl(t.x) + 0.3 * rng.standard_normal(), 0.3)})
+    assert opt.best().note["chosen_by"] == "posterior mean"
+
+
+# -- settings ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"arms": ()}, "one name or more"),
+        ({"arms": "full"}, "one name or more"),
+        ({"arms": ("full", "full")}, "twice"),
+        ({"arms": ("sparce",)}, "Did you mean 'sparse'?"),
+        ({"arms": ("adaptive",)}, "An arm has one of these names"),
+        ({"initial": 0}, "initial >= 1"),
+        ({"sharing": "half"}, "Sharing"),
+    ],
+)
+def test_settings_that_cannot_be_are_refused(settings, said):
+    with pytest.raises(InputError, match=said.replace("?", r"\?").replace("(", r"\(")):
+        Adaptive(**settings)
+
+
+@pytest.mark.parametrize("settings", [{"memory": 1.5}, {"lead": 1}, {"final": -0.1}, {"lead": 2.5}])
+def test_the_rule_checks_its_settings(settings):
+    with pytest.raises(InputError):
+        Sharing(**settings)
+
+
+def test_where_no_arm_is_able_it_refuses_before_the_first_evaluation():
+    goals = Goals([Minimize("value"), AtMost("load", 1.0)])
+    with pytest.raises(InputError, match="none of 1"):
+        Optimizer(SPACE, goals, method=Adaptive(arms=("turbo",)))
+
+
+def test_plain_data_and_back():
+    method = Adaptive(arms=("sparse", "embedding"), initial=7, sharing=Sharing(lead=3))
+    data = to_dict(method)
+    assert from_dict({**data, "arms": list(data["arms"])}) == method
+    assert METHODS["adaptive"] is Adaptive

@@ -39,7 +39,7 @@ def test_the_page_has_every_method_and_what_it_takes() -> None:
 def test_a_linear_constraint_is_refused_with_the_parameters_it_names() -> None:
     space = alebo.Space([alebo.Float("a", 0, 1), alebo.Float("b", 0, 1)], [alebo.LinearConstraint({"a": 1, "b": 1}, 1)])
     with pytest.raises(
-        alebo.InputError, match=r"TuRBO .*linear constraints.*; got 'a', 'b'\. Methods that are: alebo\."
+        alebo.InputError, match=r"TuRBO .*linear constraints.*; got 'a', 'b'\. Methods that are: adaptive, alebo\."
     ):
         alebo.Optimizer(space, alebo.Minimize("loss"), method=METHODS["turbo"]())
 

@@ -90,9 +90,7 @@ class Adaptive(Method):
     name: ClassVar[str] = "adaptive"
     title: ClassVar[str] = "Adaptive"
     citation: ClassVar[str] = "this package: ALEBO, full-space BO and a trust region that share one history"
-    supports: ClassVar[Supports] = Supports(
-        constraints=True, objectives=True, batches=True, integers=True, categories=True, linear=True, cost=True
-    )
+    supports: ClassVar[Supports] = Supports(constraints=True, objectives=True, linear=True, cost=True, fidelity=True)
 
     def __post_init__(self) -> None:
         given: Any = self.arms
@@ -126,8 +124,9 @@ class Adaptive(Method):
         arms, out = self.able(space, goals)
         view = View(history, space, goals, seed)
         said = {"left out": out} if out and not len(history) else {}  # once, in the note of the first trial
-        if len(arms) == 1:
-            points = arms[0].propose(view, q)  # nothing to share: all trials are its own
+        if len(arms) == 1:  # nothing to share: all trials are its own, and its first points, too
+            alone = MethodArm("embedding", ALEBO()) if arms[0].name == "embedding" else arms[0]
+            points = list(alone.propose(view, q))
             return [replace(s, note={**s.note, "arm": arms[0].name, **said}) for s in points]
         points = self._first_points(view, q)
         for s in points:

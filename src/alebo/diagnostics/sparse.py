@@ -24,7 +24,7 @@ from .._seeds import generator
 from ..goals import Goals
 from ..history import History, Trial
 from ..space import Space
-from .importance import CERTAIN, Importance, named_columns
+from .importance import CERTAIN, Importance
 from .models import is_constant
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ def sparse_model(history: History, space: Space, goals: Goals, *, outcome: str |
     gp, shrinkage = _fit(X, values, variances)
     left_out = gp.leave_one_out()[0].numpy()
     r2 = 1.0 - float(np.mean((left_out - values) ** 2)) / float(np.var(values))
-    columns = named_columns(space)
+    columns = space.coordinates()
     by_column = _slope_shares(gp)
     shares = {name: float(by_column[at].sum()) for name, at in columns.items()}
     ranked = sorted(columns, key=lambda name: -shares[name])

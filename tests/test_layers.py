@@ -62,7 +62,20 @@ SIBLINGS = {
     ("plots", "diagnostics"),
     ("studyfile", "evaluator"),
 }
-OPTIONAL = {"optuna", "matplotlib", "plotly", "mujoco", "smac", "cma", "pebble", "dask", "submitit", "typer", "rich", "jinja2"}
+OPTIONAL = {
+    "optuna",
+    "matplotlib",
+    "plotly",
+    "mujoco",
+    "smac",
+    "cma",
+    "pebble",
+    "dask",
+    "submitit",
+    "typer",
+    "rich",
+    "jinja2",
+}
 
 
 def modules() -> dict[str, Path]:

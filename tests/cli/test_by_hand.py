@@ -117,6 +117,14 @@ def test_numbers_as_people_write_them() -> None:
     assert number("0,7", "y", comma=True) == 0.7
 
 
+def test_a_whole_number_beyond_all_bounds_is_not_read_as_one() -> None:
+    from alebo.cli.sheet import setting
+    from alebo.parameters import Int
+
+    assert setting(Int("n", 1, 5), "3") == 3
+    assert setting(Int("n", 1, 5), "1e999") == float("inf")  # refused by the range, with its column
+
+
 def test_exported_settings_are_short() -> None:
     assert short(Float("a", 0, 1), 0.4067532198765) == "0.4068"
     assert short(Float("a", 20, 80), 43.2171234) == "43.217"
@@ -161,6 +169,7 @@ def test_edited_settings_are_what_is_stored(study: Path, alebo: Any) -> None:
         ("amount", "0.4 g", ["column 'amount'", "without a unit", "Write 0.4"]),
         ("solvent", "acetone", ["column 'solvent'", "water, ethanol"]),
         ("temperature", "hot", ["column 'temperature'", "is a number"]),
+        ("temperature", "1e999", ["column 'temperature'", "`20.0 <= temperature <= 80.0`"]),
     ],
 )
 def test_edited_settings_that_cannot_be(study: Path, alebo: Any, column: str, text: str, words: list[str]) -> None:

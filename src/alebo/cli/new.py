@@ -155,6 +155,8 @@ def template(
     by_hand: bool = False,
 ) -> str:
     """The commented file."""
+    from ..methods import default_method
+
     goals = []
     for key, names in (("minimize", minimize), ("maximize", maximize)):
         if names:
@@ -199,7 +201,7 @@ storage = {_quoted(name + ".journal")}   # every step is written here; or postgr
 {chr(10).join(goals)}
 {section}
 [method]
-name = {_quoted(method or "alebo")}         # the others, and settings that may follow here: alebo methods
+name = {_quoted(method or default_method().name)}         # the others, and settings that may follow here: alebo methods
 
 # [[baseline]]         # your present settings, to be evaluated first; a value for every parameter
 # gain = 0.5

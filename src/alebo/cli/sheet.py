@@ -248,4 +248,4 @@ def setting(p: Parameter, text: str, *, comma: bool = False) -> Any:
     value = number(text, p.name, comma=comma)
     if isinstance(value, tuple):
         raise InputError(f"{p.name!r} is a setting, one number without an error; got {text!r:.60}.")
-    return int(value) if isinstance(p, Int) and value == int(value) else value
+    return int(value) if isinstance(p, Int) and value.is_integer() else value

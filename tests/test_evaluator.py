@@ -137,7 +137,7 @@ def test_a_program_beside_the_study(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "sentence"),
+    ("words", "message"),
     [
         ("no-such-program {x}", "must exist"),
         ("echo", "must be given the parameters"),
@@ -146,8 +146,8 @@ def test_a_program_beside_the_study(tmp_path: Path) -> None:
         ("", "empty"),
     ],
 )
-def test_a_command_that_cannot_work_is_refused_before_the_first_trial(words: str, sentence: str) -> None:
-    with pytest.raises(InputError, match=sentence):
+def test_a_command_that_cannot_work_is_refused_before_the_first_trial(words: str, message: str) -> None:
+    with pytest.raises(InputError, match=message):
         CommandEvaluator(words, ("loss",)).check(["gain", "x"])  # type: ignore[arg-type]
 
 
@@ -164,7 +164,7 @@ def test_evaluators_travel_to_other_processes(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "sentence"),
+    ("name", "message"),
     [
         ("nothing", "module:function"),
         ("no_such_module:run", "importable"),
@@ -172,8 +172,8 @@ def test_evaluators_travel_to_other_processes(tmp_path: Path) -> None:
         ("json:__doc__", "callable"),
     ],
 )
-def test_a_function_that_is_not_there(name: str, sentence: str) -> None:
-    with pytest.raises(InputError, match=sentence):
+def test_a_function_that_is_not_there(name: str, message: str) -> None:
+    with pytest.raises(InputError, match=message):
         function(name)
 
 

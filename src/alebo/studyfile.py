@@ -72,7 +72,7 @@ def load(path: str | Path, *, program: bool = False) -> StudyFile:
 
 
 class _Reader:
-    """Turns the parsed file into nouns, and remembers the text so that mistakes get a line."""
+    """Turns the parsed file into objects, and remembers the text so that mistakes get a line."""
 
     def __init__(self, path: Path, text: str, data: dict[str, Any], program: bool) -> None:
         self.path, self.text, self.data, self.program = path, text, data, program
@@ -299,9 +299,9 @@ class _Reader:
             raise self.wrong(("evaluator", "memory"), f'`memory` reads "4 GB" or a number of bytes; got {value!r}.')
         return int(float(found.group(1)) * unit)
 
-    def wrong(self, keys: Sequence[str], sentence: str) -> InputError:
+    def wrong(self, keys: Sequence[str], message: str) -> InputError:
         line = line_of(self.text, keys)
-        return InputError(f"{self.path}{f', line {line}' if line else ''}: {sentence}")
+        return InputError(f"{self.path}{f', line {line}' if line else ''}: {message}")
 
 
 def line_of(text: str, keys: Sequence[str]) -> int | None:

@@ -116,7 +116,7 @@ def test_the_password_is_never_shown(
     assert PASSWORD not in " ".join([*shown, caplog.text, out, err])
 
 
-def test_an_unreachable_database_is_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unreachable_database_is_a_message(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("alebo.runner._postgres.STARTING", 0.5)
     start = time.monotonic()
     with pytest.raises(alebo.StudyError, match="must be reachable"):

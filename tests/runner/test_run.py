@@ -1,4 +1,4 @@
-"""Runs: breaking evaluations cost one trial, stopped runs continue exactly, executors of all houses; and what is refused."""
+"""Runs: breaking evaluations cost one trial, stopped runs continue exactly, executors of every kind; and what is refused."""
 
 from __future__ import annotations
 
@@ -162,7 +162,7 @@ def test_loky(tmp_path: Path) -> None:
     get_reusable_executor().shutdown(wait=True)
 
 
-def test_the_standard_pool_that_breaks_is_a_sentence_and_the_run_can_go_on(tmp_path: Path) -> None:
+def test_the_standard_pool_that_breaks_is_a_message_and_the_run_can_go_on(tmp_path: Path) -> None:
     with ProcessPoolExecutor(1) as executor, pytest.raises(alebo.StateError, match="survive the death"):
         alebo.run(create(tmp_path), fn.dies, executor=executor)
     assert len(alebo.run(tmp_path / "s.log", fn.sphere).history.complete) == 8
@@ -257,7 +257,7 @@ def test_a_trial_of_which_workers_die_is_given_up(tmp_path: Path, monkeypatch: p
 # -- what is refused --------------------------------------------------------------------------------------------------------
 
 
-def test_bad_input_is_a_sentence(tmp_path: Path) -> None:
+def test_bad_input_is_a_message(tmp_path: Path) -> None:
     study = create(tmp_path)
     local = threading.Lock()
     with pytest.raises(alebo.InputError, match="picklable"):

@@ -114,7 +114,7 @@ def test_pending_trials_of_a_person_are_left_alone_and_those_of_a_dead_worker_ta
     assert by_hand.number in [t.number for t in other.claim(1, stale_after=0.01)]
 
 
-def test_told_by_another_is_a_sentence(tmp_path: Path) -> None:
+def test_told_by_another_is_a_message(tmp_path: Path) -> None:
     a, b = create(tmp_path / "s.log"), create(tmp_path / "s.log")
     number = a.ask()[0].number
     b.tell(number, 1.0)
@@ -287,7 +287,7 @@ def test_a_lock_of_a_dead_process_is_cleared_at_once(tmp_path: Path, caplog: pyt
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="RLIMIT_FSIZE")
-def test_a_full_disk_is_a_sentence_and_loses_nothing(tmp_path: Path) -> None:
+def test_a_full_disk_is_a_message_and_loses_nothing(tmp_path: Path) -> None:
     import resource
 
     path = tmp_path / "s.log"

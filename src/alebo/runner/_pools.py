@@ -39,7 +39,7 @@ def seed_of(study_seed: int, number: int) -> int:
 
 
 def _for_trial(f: Callable[..., Any], number: int, seed: int) -> Callable[..., Any]:
-    """An evaluator that wants to know which trial it evaluates is told; a plain function stays as it is."""
+    """An evaluator that has `for_trial` gets number and seed; a plain function stays as it is."""
     bind = getattr(f, "for_trial", None)
     return bind(number, seed) if callable(bind) else f
 

@@ -84,7 +84,7 @@ def _same_method(had: Any, got: Any) -> bool:
     if had == got or not isinstance(had, Mapping) or "unstored" in had:
         return bool(had == got)
     try:
-        return plain(_method_data(method_from_dict(had))) == got  # settings as an earlier version wrote them
+        return bool(plain(_method_data(method_from_dict(had))) == got)  # settings as an earlier version wrote them
     except (AleboError, KeyError, TypeError, ValueError):
         return False
 

@@ -53,12 +53,13 @@ class StoredTrials:
         stored = attributes.get("budget", self._first_budget)
         return None if stored is None else int(stored)
 
-    def _refreshed(self) -> Optimizer:
-        """The one Optimizer of this study, with the history that is stored now."""
+    def _refreshed(self, trials: list[FrozenTrial] | None = None) -> Optimizer:
+        """The one Optimizer of this study, with the history that is stored now (or with these trials)."""
         attributes = self._storage.attributes()  # first: what they say is about trials that are there
-        known = [self._read(t) for t in self._storage.trials()]
+        known = [self._read(t) for t in (self._storage.trials() if trials is None else trials)]
         for number, record in _amended(attributes).items():
-            known[number] = Trial.from_dict(record)
+            if number < len(known):
+                known[number] = Trial.from_dict(record)
         self._opt.history = History(tuple(known), self._budget(attributes))
         self._opt.queue = tuple(attributes.get("queue", ()))  # a trial's note says which of them it is
         return self._opt
@@ -89,15 +90,17 @@ class StoredTrials:
             self._storage.set_attribute(f"{prefix}{trial.number}", record_of(trial))
         return trial
 
-    def _propose(self, q: int, *, owner: str | None) -> list[Trial]:
+    def _propose(self, opt: Optimizer, q: int, *, owner: str | None) -> list[Trial]:
         """Ask the method and write its trials; where another process was quicker, ask again with what it wrote."""
         written: list[Trial] = []
-        while len(written) < q:
-            for trial in self._refreshed().ask(q - len(written)):
+        while True:
+            for trial in opt.ask(q - len(written)):
                 if not self._add(trial, owner):
                     break
                 written.append(trial)
-        return written
+            if len(written) == q:
+                return written
+            opt = self._refreshed()
 
     def _add(self, trial: Trial, owner: str | None) -> bool:
         """Write a new trial in one piece, as pending; False if its number is taken."""
@@ -176,8 +179,9 @@ class StoredTrials:
         for number, record in list(self._in_hand.items()):
             self._spool.keep(number, record)
 
-    def _take_over(self, trials: list[FrozenTrial], q: int, stale_after: float | None) -> list[Trial]:
-        claims = self._storage.claims
+    def _take_over(self, trials: list[FrozenTrial], q: int, stale_after: float | None) -> tuple[list[Trial], bool]:
+        """Up to `q` trials whose worker is gone, now ours, and whether others were given up."""
+        claims, given_up = self._storage.claims, False
         taken: list[Trial] = []
         for frozen in trials:
             if len(taken) == q:
@@ -195,12 +199,13 @@ class StoredTrials:
                 reason = f"its worker died or left it {owner['attempt']} times"
                 with suppress(StateError):
                     self._finish(replace(trial, state=State.FAILED, reason=reason))
+                given_up = True
                 continue
             again = {"worker": self.worker, "attempt": int(owner["attempt"]) + 1, "at": time.time()}
             if self._storage.swap_owner(trial.number, owner, again):
                 log.info("Trial %d is taken over from %s.", trial.number, owner["worker"])
                 taken.append(trial)
-        return taken
+        return taken, given_up
 
     def _release(self) -> None:
         """Give back what was claimed and not finished."""

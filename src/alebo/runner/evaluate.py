@@ -246,7 +246,7 @@ class _Loop:
             else:
                 trial = self.study.fail(r.trial.number, reason)
                 log.warning("Trial %d failed: %s", r.trial.number, reason.splitlines()[0])
-        except StateError as error:  # we were taken for dead, and another worker told it
+        except StateError as error:  # we were taken for dead, and another worker finished it
             log.warning("Trial %d: %s", r.trial.number, error)
             self.running.remove(r)
             return

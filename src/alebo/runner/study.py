@@ -241,7 +241,7 @@ class Study(StoredTrials):
     def ask(self, q: int = 1) -> list[Trial]:
         """The next `q` trials, as Optimizer.ask. They are pending until somebody tells or fails them."""
         with self._storage.claims.asking():
-            return self._propose(q, owner=None)
+            return self._propose(self._refreshed(), q, owner=None)
 
     def claim(self, q: int = 1, *, stale_after: float | None = None) -> list[Trial]:
         """Up to `q` trials for this process to evaluate: those whose worker died, then new ones within the budget.
@@ -254,13 +254,14 @@ class Study(StoredTrials):
             self._storage.claims.live(self.worker)
             self._living = True
         with self._storage.claims.asking():
-            taken = self._take_over(self._storage.trials(), q, stale_after)
-            opt = self._refreshed()
+            trials = self._storage.trials()
+            taken, given_up = self._take_over(trials, q, stale_after)
+            opt = self._refreshed(None if given_up else trials)
             more = q - len(taken)
             if opt.budget is not None:
                 more = min(more, opt.budget - opt.asked)
             if more > 0:
-                taken += self._propose(more, owner=self.worker)
+                taken += self._propose(opt, more, owner=self.worker)
         self._handed |= {t.number for t in taken}
         return taken
 

@@ -69,7 +69,7 @@ class Row:
     def stop(self, why: object) -> None:
         """A run could not continue."""
         self.stuck += 1
-        self.remark = f"{type(why).__name__}: {why}" if isinstance(why, BaseException) else str(why)
+        self.remark += f"{type(why).__name__}: {why}. " if isinstance(why, BaseException) else f"{why}. "
 
 
 def space(D: int) -> alebo.Space:
@@ -130,7 +130,10 @@ class Notes:
         row.lost += sum(n not in kept for n in told)
         row.changed += sum(n in kept and kept[n] != v for n, v in told.items())
         if self.errors.exists():
-            row.tracebacks += self.errors.read_text(errors="replace").count("Traceback (most recent")
+            said = self.errors.read_text(errors="replace")
+            row.tracebacks += said.count("Traceback (most recent")
+            if "Traceback" in said:
+                row.remark += " | ".join(said.strip().splitlines()[-3:])[:400]
 
     def begun_twice(self) -> int:
         lines = self.begun.read_text().split() if self.begun.exists() else []

@@ -132,6 +132,34 @@ def test_what_was_kept_does_not_replace_an_outcome_and_never_reaches_another_stu
     assert not list((tmp_path / "spool").rglob("*.json"))
 
 
+def test_an_outcome_that_another_process_wrote_for_us_is_acknowledged(tmp_path: Path) -> None:
+    study = create(str(tmp_path / "s.log"), "alebo")
+    trial = study.claim(1)[0]
+    study.hold(trial, 0.5)
+    study.rescue()  # the storage was away for a moment
+    assert create(str(tmp_path / "s.log"), "alebo").history[0].complete  # somebody started, and found it
+    assert study.tell(trial.number, 0.5).complete
+    with pytest.raises(alebo.StateError):
+        study.tell(trial.number, 0.5)
+
+
+def test_a_worker_that_asks_too_late_takes_what_the_budget_has_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second = create(str(tmp_path / "s.log"), "alebo", 3), create(str(tmp_path / "s.log"), "alebo", 3)
+    first.claim(1)
+    add, quicker = second._storage.add, []
+
+    def late(trial: Any) -> bool:
+        if not quicker:
+            quicker.extend(first.claim(1))  # the lock on asking was lost, and another worker was quicker
+        return add(trial)
+
+    monkeypatch.setattr(second._storage, "add", late)
+    assert [t.number for t in second.claim(2)] == [2]
+    assert [t.number for t in second.claim(2)] == []
+
+
 # -- leases -----------------------------------------------------------------------------------------------------------
 
 

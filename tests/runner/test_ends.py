@@ -117,3 +117,30 @@ def test_a_step_has_its_seconds(tmp_path: Path) -> None:
     alebo.run(create(tmp_path), tells_its_trial, on_step=steps.append)
     assert [s.trial.number for s in steps] == [0, 1, 2, 3]
     assert all(s.ask_seconds > 0 and s.evaluation_seconds > 0 for s in steps)
+
+
+class Computes(Sobol):
+    """A method that is interrupted while compiled code computes, which swallows the interrupt."""
+
+    def suggest(self, *args: Any, **kwargs: Any) -> Any:
+        try:
+            os.kill(os.getpid(), signal.SIGINT)
+            time.sleep(0.01)
+        except KeyboardInterrupt:
+            pass
+        return super().suggest(*args, **kwargs)
+
+
+def test_an_interrupt_that_a_method_swallows_still_stops_and_its_points_are_not_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    handler = signal.signal(signal.SIGINT, signal.default_int_handler)
+    study = alebo.Study.create(tmp_path / "s.log", SPACE, GOAL, method=Sobol(), seed=3, budget=4)
+    monkeypatch.setattr(study._opt, "method", Computes())
+    try:
+        with pytest.raises(KeyboardInterrupt, match="run the same command again"):
+            alebo.run(study, tells_its_trial)
+        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    finally:
+        signal.signal(signal.SIGINT, handler)
+    assert len(alebo.Study.open(tmp_path / "s.log").history) == 0

@@ -131,7 +131,7 @@ class Journal(JournalFileBackend):
             file.seek(self._log_number_offset[start])
             lines = split(file.read())  # without one that is being written, or torn
         offset = self._log_number_offset[start]
-        self._log_number_offset[start + len(lines)] = offset + sum(map(len, lines))
+        self._log_number_offset = {0: 0, start: offset, start + len(lines): offset + sum(map(len, lines))}
         return lines[first - start :]
 
     def _checked_records(self, lines: list[bytes]) -> list[dict[str, Any] | None]:

@@ -62,6 +62,10 @@ class Spool:
         log.warning("The outcome of trial %d is kept in %s until it is written.", number, path)
         return path
 
+    def has(self, number: int) -> bool:
+        """Whether this process has kept an outcome of this trial."""
+        return number in self._files
+
     def drop(self, number: int) -> None:
         """An outcome is written, or refused: its file is needed no more."""
         path = self._files.pop(number, None)

@@ -6,15 +6,15 @@ import logging
 import os
 import secrets
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from .._errors import AleboError, StateError, StudyError
 from .._propose import as_run
 from ..history import History, State, Trial
-from ..optimizer import Optimizer
+from ..optimizer import ENQUEUED, Optimizer
 from ._claims import new_worker
 from ._records import constraints_of, record_of, shown, trial_of
 from ._spool import Spool
@@ -43,6 +43,7 @@ class StoredTrials:
         self._spool = Spool(os.fspath(where), name)
         self.while_away = self._storage.patience.meanwhile  # called before every pause while the storage is away
         self.while_away.append(self.rescue)
+        self.while_asking: Callable[[], AbstractContextManager[None]] = nullcontext  # around a method's computation
         self._done: dict[int, Trial] = {}
         self._opt: Optimizer
         self._first_budget: int | None = None
@@ -94,13 +95,19 @@ class StoredTrials:
         """Ask the method and write its trials; where another process was quicker, ask again with what it wrote."""
         written: list[Trial] = []
         while True:
-            for trial in opt.ask(q - len(written)):
+            with self.while_asking():
+                proposed = opt.ask(q - len(written))
+            for trial in proposed:
                 if not self._add(trial, owner):
                     break
                 written.append(trial)
             if len(written) == q:
                 return written
             opt = self._refreshed()
+            if owner is not None and opt.budget is not None:  # a worker takes what is left; a person is told
+                q = min(q, len(written) + max(0, opt.budget - opt.asked))
+                if len(written) == q:
+                    return written
 
     def _add(self, trial: Trial, owner: str | None) -> bool:
         """Write a new trial in one piece, as pending; False if its number is taken."""
@@ -127,11 +134,22 @@ class StoredTrials:
     def _finish(self, trial: Trial) -> Trial:
         """Write what finishes a trial, unless somebody has finished it."""
         if not self._storage.finish(trial.number, self._outcome(trial)):
+            ours = self._on_our_behalf(trial.number)
+            if ours is not None:
+                return ours
             raise StateError(
                 f"A trial is told once; another worker has finished trial {trial.number}. Its outcome stands, and "
                 "yours is not written."
             )
         return trial
+
+    def _on_our_behalf(self, number: int) -> Trial | None:
+        """The trial, if another process has found our outcome in the spool and written it for us."""
+        record = self._in_hand.get(number)
+        if record is None or not self._spool.has(number):
+            return None
+        stored = self._refreshed().history[number]
+        return stored if stored.complete and record_of(stored)["outcomes"] == record["outcomes"] else None
 
     def _outcome(self, trial: Trial) -> Outcome:
         if not trial.complete:
@@ -140,7 +158,7 @@ class StoredTrials:
         attributes = {"outcomes": record["outcomes"]}
         if self._storage.twice or trial.earlier:  # settings that were really run stand only here
             # what `decode` gives again is left out; a point from elsewhere may not be exactly on the grid of decode
-            same = trial.asked and trial.params == self._opt.space.decode(trial.x)
+            same = trial.asked and ENQUEUED not in trial.note and not trial.earlier
             attributes["told"] = {k: v for k, v in record.items() if k != "params" or not same}
         values = [trial.outcomes[g.outcome].mean for g in self._opt.goals.objectives]
         return Outcome(True, values, attributes, constraints_of(trial, self._opt.goals))

@@ -9,7 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, CancelledError, Future, wait
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -85,45 +85,80 @@ def run(
         if executor is None
         else GivenExecutor(executor, f, workers, timeout, opened.seed)
     )
+    stop = _Stop()
+    opened.while_asking = stop.held_back
     loop = _Loop(opened, pool, FailureLimit(max_failed), stale_after, callback, on_step, on_start)
     try:
-        with _stopped_by_signals():
+        with stop.handled():
             loop.go()
-    except KeyboardInterrupt as stop:
+    except KeyboardInterrupt as interrupt:
         loop.hold_finished()
         opened.rescue()
         message = (
-            f"Stopped{stop}. {opened.known} evaluations are safe in {opened.where}; {len(loop.running)} were under way "
+            f"Stopped{interrupt}. {opened.known} evaluations are safe in {opened.where}; {len(loop.running)} were under way "
             "and will be repeated. To go on, run the same command again."
         )
         log.warning("%s", message)
         raise KeyboardInterrupt(message) from None
     finally:
         loop.end()
+        opened.while_asking = nullcontext
         pool.close()
         opened.close()
     return opened.optimizer()
 
 
-@contextmanager
-def _stopped_by_signals() -> Iterator[None]:
-    """Inside, SIGTERM and SIGHUP stop as Ctrl-C does, unless the program handles them itself."""
-    main, driver = threading.current_thread() is threading.main_thread(), os.getpid()
-    found = [n for n in (signal.SIGTERM, signal.SIGHUP) if main and signal.getsignal(n) is signal.SIG_DFL]
+class _Stop:
+    """Ctrl-C, SIGTERM and SIGHUP as a KeyboardInterrupt, but not in the middle of a method's computation.
 
-    def stop(number: int, _: Any) -> None:
-        if os.getpid() != driver:  # a process forked from this one: as if there were no handler
-            signal.signal(number, signal.SIG_DFL)
-            os.kill(os.getpid(), number)
-        raise KeyboardInterrupt(f" by {signal.Signals(number).name}")
+    Compiled code may swallow an interrupt and go on with half of its numbers: while a method computes, the first signal
+    is only noted. A second one is not held back.
+    """
 
-    for number in found:
-        signal.signal(number, stop)
-    try:
-        yield
-    finally:
+    def __init__(self) -> None:
+        self.signal = self.holding = 0
+
+    @contextmanager
+    def handled(self) -> Iterator[None]:
+        """Inside, these signals stop the run, unless the program handles them itself."""
+        main, driver = threading.current_thread() is threading.main_thread(), os.getpid()
+        defaults = {
+            signal.SIGINT: signal.default_int_handler,
+            signal.SIGTERM: signal.SIG_DFL,
+            signal.SIGHUP: signal.SIG_DFL,
+        }
+        found = {n: old for n, old in defaults.items() if main and signal.getsignal(n) == old}
+
+        def stop(number: int, _: Any) -> None:
+            if os.getpid() != driver:  # a process forked from this one: as if there were no handler
+                signal.signal(number, signal.SIG_DFL)
+                os.kill(os.getpid(), number)
+            first, self.signal = not self.signal, number
+            if not (self.holding and first):
+                self.raise_if_asked()
+
         for number in found:
-            signal.signal(number, signal.SIG_DFL)
+            signal.signal(number, stop)
+        try:
+            yield
+        finally:
+            for number, old in found.items():
+                signal.signal(number, old)
+
+    @contextmanager
+    def held_back(self) -> Iterator[None]:
+        """Inside, a method computes."""
+        self.holding += 1
+        try:
+            yield
+        finally:
+            self.holding -= 1
+        self.raise_if_asked()
+
+    def raise_if_asked(self) -> None:
+        if self.signal:
+            by = "" if self.signal == signal.SIGINT else f" by {signal.Signals(self.signal).name}"
+            raise KeyboardInterrupt(by)
 
 
 def _check(f: Any, budget: int | None, timeout: float | None, memory: float | None, max_failed: float) -> None:

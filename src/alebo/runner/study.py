@@ -287,7 +287,9 @@ class Study(StoredTrials):
             return self._tell_point(trial, outcomes)
         self.hold(trial, outcomes, params)
         with self._until_written(trial):
-            return self._finish(self._refreshed().tell(trial, outcomes, params=params))
+            opt = self._refreshed()
+            ours = self._on_our_behalf(trial.number if isinstance(trial, Trial) else trial)
+            return ours or self._finish(opt.tell(trial, outcomes, params=params))
 
     def amend(
         self,

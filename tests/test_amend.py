@@ -13,6 +13,7 @@ import pytest
 import alebo
 from alebo import ALEBO, AtMost, Float, InputError, Minimize, Optimizer, Space, State, StateError, Study
 from alebo.methods import Sobol
+from tests.conftest import require_module
 
 D = 6
 SPACE = Space([Float(f"p{i}", 0, 1) for i in range(D)])
@@ -178,7 +179,7 @@ def test_html_is_escaped() -> None:
 
 
 def test_a_dataframe_has_every_trial() -> None:
-    pytest.importorskip("pandas")
+    require_module("pandas", "frame")
     opt = Optimizer(Space([Float("state", 0, 1), Float("b", 0, 1)]), Minimize("loss"), method=Sobol())
     opt.tell(opt.ask()[0], (1.0, 0.1))
     opt.fail(opt.ask()[0], "spilled")

@@ -38,6 +38,8 @@ def dataframe(history: History, space: Space, goals: Goals) -> Any:
     try:
         import pandas as pd
     except ImportError:
-        raise MissingPartError("A DataFrame needs pandas, which is not installed. Run: pip install pandas") from None
+        raise MissingPartError(
+            'A DataFrame needs pandas, which is not installed. Run: pip install "alebo[frame]"'
+        ) from None
     columns, rows = table(history, space, goals)
     return pd.DataFrame(rows, columns=columns)

@@ -14,6 +14,7 @@ import pytest
 from alebo.cli.sheet import guarded, number, short, unguarded
 from alebo.parameters import Float
 from tests.cli.conftest import Said
+from tests.conftest import require_module
 
 STUDY = """\
 [parameters]
@@ -425,3 +426,16 @@ def test_export(study: Path, alebo: Any) -> None:
     assert json.loads((study / "t.json").read_text())[0]["yield"] == 0.7
     refused(alebo("export", "s.toml", "--format", "xml"), "csv, json or parquet")
     refused(alebo("export", "s.toml", "--format", "parquet"), "--output")
+
+
+def test_export_to_parquet(study: Path, alebo: Any) -> None:
+    require_module("pandas", "frame")
+    require_module("pyarrow", "frame")
+    import pandas as pd
+
+    alebo("ask", "s.toml", "-n", "2")
+    alebo("tell", "s.toml", "0", "yield=0.7")
+    assert alebo("export", "s.toml", "--format", "parquet", "--output", "t.parquet").code == 0
+    frame = pd.read_parquet(study / "t.parquet")
+    assert frame["yield"][0] == 0.7
+    assert list(frame["state"]) == ["complete", "pending"]

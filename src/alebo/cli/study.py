@@ -226,6 +226,6 @@ def export(where: str, *, form: str, output: Path | None) -> None:
         try:
             dataframe(history, space, goals).to_parquet(output)
         except ImportError:
-            raise MissingPartError("A parquet file needs pandas and pyarrow. Run: pip install pandas pyarrow") from None
+            raise MissingPartError('A parquet file needs pandas and pyarrow. Run: pip install "alebo[frame]"') from None
     if output is not None:
         say(out(), f"Wrote {len(rows)} trials to {output}.")

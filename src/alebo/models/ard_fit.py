@@ -22,6 +22,7 @@ from .surrogate import Mixture
 Array: TypeAlias = NDArray[np.float64]
 
 COLD_ITERATIONS = 100  # of L-BFGS-B from each of the prior's starts
+CHEAP = 30_000  # observations times dimensions up to which further starts of a fit cost little
 WARM_ITERATIONS = 20  # from where the last fit ended
 
 
@@ -61,7 +62,7 @@ def fit_ard(
     starts: list[tuple[Array, int]] = []
     if len(warm):
         starts.append((_remembered(target, warm), warm_iterations))
-    if not len(warm) or (refreshes(len(v)) if cold is None else cold):
+    if not len(warm) or (refreshes(len(v), target.D, prior) if cold is None else cold):
         starts += [(theta, iterations) for theta in _cold_starts(target, seed)]
     found = [_climb(target, theta, count) for theta, count in starts]
     value, theta = min(found, key=lambda end: end[0])
@@ -108,8 +109,14 @@ def fit_mixture(X: Array | Tensor, values: Array | Tensor, priors: Sequence[ARDP
     return Mixture(tuple(fit_each(X, values, priors, **options)))
 
 
-def refreshes(n: int) -> bool:
-    """Whether a fit of n observations tries cold starts beside its warm one: each time n has become a quarter more."""
+def refreshes(n: int, D: int, prior: ARDPrior) -> bool:
+    """Whether a fit of n observations tries the prior's own starts beside its warm one.
+
+    Each time n has become a quarter more. A rugged density needs it more often: always where that is cheap, else every
+    fourth time (measured on Branin in 100 dimensions: a warm start alone ended up to 30 nats below a cold one).
+    """
+    if prior.rugged and (n * D <= CHEAP or n % 4 == 0):
+        return True
     return n < 5 or int(4.0 * math.log(n)) > int(4.0 * math.log(n - 1))
 
 

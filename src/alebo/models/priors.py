@@ -82,6 +82,7 @@ class ARDPrior:
     starts: tuple[float, ...] = (0.5,)  # lengthscales from which a fit starts
     start_noise: float = 1e-2
     restarts: int = 0  # further starts, at random lengthscales around the first
+    rugged: bool = False  # its density has many maxima: a warm start alone stays on a poor one
 
     def __post_init__(self) -> None:
         if self.kernel not in ("matern", "rbf"):
@@ -131,6 +132,7 @@ def sparse(shrinkage: float = 0.1) -> ARDPrior:
         SparseLengthscales(shrinkage),
         starts=(1.0, 10.0),
         start_noise=1e-3,
+        rugged=True,
     )
 
 

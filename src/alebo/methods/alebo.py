@@ -51,9 +51,7 @@ class ALEBO(Method):
     centre: bool = setting(True, "whether the middle of the space is the first point")
     design: str = setting("uniform", "of the first points: uniform in the polytope, or projected draws")
     metric: Sampled | Laplace = setting(
-        Sampled(),
-        "the kernel's metric: sampled by Markov chains, or by the paper's approximation",
-        parts=(Sampled, Laplace),
+        Sampled(), "the kernel's metric: sampled, or by the paper's approximation", parts=(Sampled, Laplace)
     )
     infer_noise: bool = setting(True, "whether noise is learned where no standard errors are reported")
     settle: float = setting(

@@ -124,9 +124,8 @@ class ALEBO(Method):
             seen = self.growth.grown(seen)
             model = self.surrogate(seen)
             found = self._maximise(model, seen, "grown", view.number)
-        again = to_repeat(seen, model)
         kept = {**note(seen, found), **memory(seen, model, self.metric.noted)}
-        if again is not None:
+        if (again := to_repeat(seen, model)) is not None:
             out.append(Suggestion(again.x, again.y, {**kept, "again": again.number}))
         else:
             out.append(Suggestion(found.x, found.y, kept))  # line 7: evaluated at x = A y
@@ -178,10 +177,10 @@ class ALEBO(Method):
         """Whether the embedding grows now. Our log-EI decides, so an acquisition of the user's own has no growth."""
         if self.acquisition is not None or seen.ends_within(self.settle) or not growth.due(seen, model, value):
             return False
-        if not len(seen.waiting):
-            return True
         # points under way lower the promise of all others: judge without them
-        return growth.due(seen, model, self._maximise(model, seen, "free", seen.number, alone=True).value)
+        return not len(seen.waiting) or growth.due(
+            seen, model, self._maximise(model, seen, "free", seen.number, alone=True).value
+        )
 
     def _maximise(
         self, model: OutcomeModels, seen: EmbeddedView, *path: str | int, later: int = 0, alone: bool = False

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import math
 import re
 import sys
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from .._errors import AleboError, InputError, StudyError
 from ._out import err, out, print_json, say
 
-T = TypeVar("T")
 _RANGE = re.compile(r"\s*([^=\[\]]+?)\s*(?:\[(\d+)\])?\s*=\s*(.+?)\s*")
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
 
@@ -35,7 +32,7 @@ def new(
     force: bool,
     as_json: bool,
 ) -> None:
-    """Write the file, then read it back the way `run` will, and say what is still missing."""
+    """Write a study file from flags, or from the answers to a few questions."""
     if path.suffix != ".toml":
         path = path.with_name(path.name + ".toml") if path.name else path
     if path.exists() and not force:
@@ -47,7 +44,9 @@ def new(
                 "A new study needs its parameters and its program; got neither flags nor a terminal to ask at. Write: "
                 "alebo new --param 'x[100]=0:1' --minimize loss --command './simulate {params}'"
             )
-        answers = _questions(budget, by_hand)
+        from .questions import questions
+
+        answers = questions(budget, by_hand)
         param, minimize, maximize, command, python = (
             answers.param,
             answers.small,
@@ -75,6 +74,11 @@ def new(
         timeout=timeout,
         by_hand=by_hand,
     )
+    _write(path, text, by_hand, as_json)
+
+
+def _write(path: Path, text: str, by_hand: bool, as_json: bool) -> None:
+    """Write the file, read it back the way `run` will, and say what is still missing."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text, encoding="utf-8")
     from ..parameters import Fixed
@@ -114,7 +118,7 @@ def parameter_line(text: str) -> str:
     key = name if _BARE.fullmatch(name) else '"' + name.replace('"', '\\"') + '"'
     repeat = f"count = {count}, " if count else ""
     parts = spec.split(":")
-    if len(parts) >= 2 and all(_is_number(p) for p in parts[:2]):
+    if len(parts) >= 2 and all(is_number(p) for p in parts[:2]):
         low, high, *words = parts
         unknown = [w for w in words if w not in ("log", "int") and not re.fullmatch(r"(step|digits)=[0-9.eE+-]+", w)]
         if unknown:
@@ -124,7 +128,7 @@ def parameter_line(text: str) -> str:
         scale += "".join(f", {w.split('=')[0]} = {_toml(w.split('=')[1])}" for w in words if "=" in w)
         return f"{key} = {{ {repeat}{kind}low = {_toml(low)}, high = {_toml(high)}{scale} }}"
     choices = [c.strip() for c in spec.split(",")]
-    values = ", ".join(_toml(c) if _is_number(c) else '"' + c + '"' for c in choices)
+    values = ", ".join(_toml(c) if is_number(c) else '"' + c + '"' for c in choices)
     if len(choices) == 1:
         return f"{key} = {{ {repeat}value = {values} }}"
     return f"{key} = {{ {repeat}choices = [{values}] }}"
@@ -133,7 +137,7 @@ def parameter_line(text: str) -> str:
 def bound_pair(text: str) -> tuple[str, float]:
     """latency=10 as a name and a number."""
     name, _, value = text.partition("=")
-    if not name or not _is_number(value):
+    if not name or not is_number(value):
         raise InputError(f"A bound reads outcome=number; got {text!r}. Write --at-most latency=10.")
     return name.strip(), float(value)
 
@@ -157,17 +161,7 @@ def template(
     """The commented file."""
     from ..methods import default_method
 
-    goals = []
-    for key, names in (("minimize", minimize), ("maximize", maximize)):
-        if names:
-            goals.append(
-                f"{key} = {_quoted(names[0]) if len(names) == 1 else '[' + ', '.join(map(_quoted, names)) + ']'}"
-            )
-    for key, pairs in (("at_most", at_most), ("at_least", at_least)):
-        if pairs:
-            goals.append(f"{key} = {{ " + ", ".join(f"{_quoted(n)} = {v!r}" for n, v in pairs) + " }")
-    if not at_most and not at_least:
-        goals.append("# at_most = { latency = 10.0 }      # a point counts only where these hold, too")
+    goals = _goal_lines(minimize, maximize, at_most, at_least)
     if python:
         evaluator = (
             f"python = {_quoted(python)}   # called with a dict of parameters; returns a number or a dict of outcomes"
@@ -208,6 +202,27 @@ name = {_quoted(method or default_method().name)}         # the others, and sett
 """
 
 
+def _goal_lines(
+    minimize: Sequence[str],
+    maximize: Sequence[str],
+    at_most: Sequence[tuple[str, float]],
+    at_least: Sequence[tuple[str, float]],
+) -> list[str]:
+    """The lines of [goals]."""
+    goals = []
+    for key, names in (("minimize", minimize), ("maximize", maximize)):
+        if names:
+            goals.append(
+                f"{key} = {_quoted(names[0]) if len(names) == 1 else '[' + ', '.join(map(_quoted, names)) + ']'}"
+            )
+    for key, pairs in (("at_most", at_most), ("at_least", at_least)):
+        if pairs:
+            goals.append(f"{key} = {{ " + ", ".join(f"{_quoted(n)} = {v!r}" for n, v in pairs) + " }")
+    if not at_most and not at_least:
+        goals.append("# at_most = { latency = 10.0 }      # a point counts only where these hold, too")
+    return goals
+
+
 _EVALUATOR = """
 [evaluator]
 # {{params}} is the path of a JSON file with all parameters; {{gain}} would be the value of one of them.
@@ -217,103 +232,6 @@ _EVALUATOR = """
 {limit}
 # memory = "4 GB"
 """
-
-
-@dataclass
-class _Answers:
-    """What the dialogue found out."""
-
-    by_hand: bool = False
-    command: str | None = None
-    python: str | None = None
-    param: Sequence[str] = ()
-    small: Sequence[str] = ()
-    large: Sequence[str] = ()
-    budget: int = 100
-    timeout: float | None = None
-
-
-def _questions(budget: int | None, by_hand: bool) -> _Answers:
-    """Ask; each answer is checked when it is given, and asked for again alone."""
-    import typer
-
-    answers = _Answers(by_hand=by_hand)
-    say(err(), "A few questions; everything can be changed in the file later.")
-    if not by_hand:
-        program = _asked(
-            "What runs one evaluation? (a command with {params}, module:function, or: by hand)",
-            "./simulate {params}",
-            _program,
-        )
-        answers.by_hand = program == "by hand"
-        if re.fullmatch(r"[\w.]+:[\w.]+", program):
-            answers.python = program
-        elif not answers.by_hand:
-            answers.command = program
-    listed = "Parameters? (x[100]=0:1 gain=0:1 lr=1e-5:1:log heat=20:80:step=5 layers=1:12:int act=relu,tanh)"
-    answers.param = _asked(listed, "x[100]=0:1", _parameters)
-    outcome = _asked("What is measured?", "loss", _outcome)
-    if typer.confirm(f"Should {outcome} be made small?", True):
-        answers.small = [outcome]
-    else:
-        answers.large = [outcome]
-    answers.budget = budget if budget is not None else _asked("How many evaluations can you afford?", "100", _count)
-    if not answers.by_hand:
-        answers.timeout = _asked("How many seconds may one evaluation take? (0: no limit)", "0", _seconds)
-    return answers
-
-
-def _asked(question: str, default: str, check: Callable[[str], T]) -> T:
-    import typer
-
-    while True:
-        try:
-            return check(str(typer.prompt(question, default)).strip())
-        except InputError as error:
-            say(err(), str(error), "yellow")
-
-
-def _program(text: str) -> str:
-    import shlex
-
-    try:
-        words = shlex.split(text)
-    except ValueError as error:
-        raise InputError(f"A command has its quotation marks in pairs; {text!r}: {error}. Write it again.") from None
-    if not words:
-        raise InputError("A program is a command, such as ./simulate {params}, or: by hand. Write one of them.")
-    return text
-
-
-def _parameters(text: str) -> list[str]:
-    import tomllib
-
-    from ..studyfile import parameters_of
-
-    words = text.split()
-    if not words:
-        raise InputError("A study needs one parameter or more; got none. Write gain=0:1, say.")
-    for word in words:
-        parameters_of(tomllib.loads(parameter_line(word)))
-    return words
-
-
-def _outcome(text: str) -> str:
-    if not text:
-        raise InputError("The name of what is measured is a text, such as loss; got none.")
-    return text
-
-
-def _count(text: str) -> int:
-    if not text.isdecimal() or int(text) < 1:
-        raise InputError(f"It is a whole number of 1 or more; got {text!r}.")
-    return int(text)
-
-
-def _seconds(text: str) -> float | None:
-    if not _is_number(text) or not 0 <= float(text) < math.inf:
-        raise InputError(f"It is a number of seconds, or 0; got {text!r}.")
-    return float(text) or None
 
 
 def _quoted(text: str) -> str:
@@ -330,7 +248,7 @@ def _toml(text: str) -> str:
         return repr(float(text))
 
 
-def _is_number(text: Any) -> bool:
+def is_number(text: Any) -> bool:
     try:
         float(text)
     except ValueError:

@@ -239,7 +239,7 @@ def test_a_contour_covers_both_ranges_with_mean_and_deviation(run: Optimizer, sa
 def test_importance_says_when_nothing_is_certain(run: Optimizer, said: Diagnosis) -> None:
     sure = plots().importance(run, diagnosis=said)
     assert [s.name for s in said.importance if s.certain] == ["a"]
-    assert sure.layout.annotations[0].text.startswith("1 of 4 parameters")
+    assert sure.layout.annotations[0].text.startswith("Certain: 1 of 4")
     unsure = replace(said, importance=tuple(replace(s, certain=False) for s in said.importance))
     made = plots().importance(run, diagnosis=unsure)
     assert made.layout.annotations[0].text.startswith("No parameter is certain")
@@ -275,6 +275,10 @@ def test_timeline_has_a_row_for_each_worker() -> None:
         "failed": ([2000.0], ["&lt;b&gt;two&lt;/b&gt;"]),
         "running": ([4000.0], ["one"]),
     }
+    both = [*spans, Span(3, "one", start + timedelta(seconds=1), start + timedelta(seconds=3), State.COMPLETE)]
+    made = plots().timeline(both, now=start + timedelta(seconds=9))
+    done = next(t for t in made.data if t.name == "complete")
+    assert list(done.y) == ["one · 1", "one · 2"]  # two at a time: two rows
     assert "No times" in plots().timeline([]).layout.annotations[0].text
 
 

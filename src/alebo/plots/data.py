@@ -54,7 +54,7 @@ def log_scale(values: Sequence[float | None], best: Sequence[float | None]) -> b
     good = [v for v in best if v is not None]
     if not known or not good or min([*known, *good]) <= 0.0:
         return False
-    return max(good) >= 20.0 * min(good) or max(known) >= 100.0 * min(known)
+    return max(good) >= 20.0 * min(good) or max(known) >= 50.0 * min(known)
 
 
 def fit_data(fit: Fit) -> dict[str, Any]:

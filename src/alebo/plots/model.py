@@ -106,9 +106,9 @@ def importance(run: Run, *, diagnosis: Diagnosis | None = None, most: int = TOP)
         hovertemplate="%{y}: %{x:.1%}, %{text}<extra></extra>",
         **spread,
     )
-    words = f"{len(certain)} of {len(found)} parameters matter beyond chance (full colour)"
+    words = f"Certain: {len(certain)} of {len(found)} (full colour)"
     if not certain:
-        words = "No parameter is certain to matter yet: the order may be chance"
+        words = "No parameter is certain to matter yet"
     made = figure([bars], x="share of the model's slope", showlegend=False, height=max(240, 110 + 22 * len(rows)))
     made.update_layout(
         xaxis={"tickformat": ".0%", "rangemode": "tozero"}, yaxis={"type": "category", "dtick": 1, "title": None}

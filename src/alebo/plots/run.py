@@ -211,8 +211,7 @@ def timeline(spans: Sequence[Span], *, now: datetime | None = None) -> Figure:
     if not spans:
         return says("No times are stored for these trials.")
     present = now or datetime.now(UTC)
-    workers = list(dict.fromkeys(s.worker for s in sorted(spans, key=lambda s: s.start)))
-    rows = dict(zip(workers, labels(workers), strict=True))
+    rows = _lanes(spans, present)
     traces = []
     for state, colour in (("complete", BLUE), ("failed", RED), ("pending", GREY)):
         some = [s for s in spans if s.state == state]
@@ -223,7 +222,7 @@ def timeline(spans: Sequence[Span], *, now: datetime | None = None) -> Figure:
             go.Bar(
                 base=[s.start.isoformat() for s in some],
                 x=[max(1000.0 * t, 1.0) for t in lengths],
-                y=[rows[s.worker] for s in some],
+                y=[rows[s.number] for s in some],
                 orientation="h",
                 name={"pending": "running"}.get(state, state),
                 text=[f"trial {s.number}, {t:.3g} s" for s, t in zip(some, lengths, strict=True)],
@@ -238,5 +237,19 @@ def timeline(spans: Sequence[Span], *, now: datetime | None = None) -> Figure:
         xaxis={"type": "date"},
         yaxis={"type": "category", "title": {"text": "worker"}, "autorange": "reversed"},
         barmode="overlay",
-        height=max(200, 110 + 26 * len(workers)),
+        height=max(200, 110 + 26 * len(set(rows.values()))),
     )
+
+
+def _lanes(spans: Sequence[Span], present: datetime) -> dict[int, str]:
+    """The row of each trial, by number: one for a worker, or several where it evaluates several trials at a time."""
+    workers = list(dict.fromkeys(s.worker for s in sorted(spans, key=lambda s: s.start)))
+    names = dict(zip(workers, labels(workers), strict=True))
+    busy: dict[str, list[datetime]] = {w: [] for w in workers}  # until when each row of a worker is taken
+    lane: dict[int, tuple[str, int]] = {}
+    for s in sorted(spans, key=lambda s: (s.start, s.number)):
+        rows = busy[s.worker]
+        free = next((i for i, until in enumerate(rows) if until <= s.start), len(rows))
+        rows[free : free + 1] = [s.end or present]
+        lane[s.number] = (s.worker, free)
+    return {n: names[w] + (f" · {i + 1}" if len(busy[w]) > 1 else "") for n, (w, i) in lane.items()}

@@ -14,7 +14,7 @@ function layoutOf(f) {
   const layout = JSON.parse(JSON.stringify(f.layout)), ink = css("--soft"), grid = css("--grid");
   layout.font = Object.assign({}, layout.font, {color: ink});
   for (const key of Object.keys(layout)) if (/^[xy]axis/.test(key)) { layout[key].gridcolor = grid; layout[key].linecolor = grid; }
-  (layout.updatemenus || []).forEach(m => { m.bgcolor = css("--card"); m.bordercolor = css("--line"); m.font = {color: ink, size: 12}; });
+  (layout.updatemenus || []).forEach(m => { m.bgcolor = "#dfe5ec"; m.bordercolor = css("--line"); m.font = {color: "#2a3340", size: 12}; });
   layout.modebar = {orientation: "v", bgcolor: "rgba(0,0,0,0)", color: ink, activecolor: css("--blue")};
   layout.hoverlabel = {bgcolor: css("--card"), bordercolor: css("--line"), font: {color: css("--ink")}, namelength: -1};
   layout.uirevision = "kept";

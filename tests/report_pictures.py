@@ -84,8 +84,9 @@ def picture(page: Page, path: Path, **how: Any) -> None:
     with Image.open(path) as image:
         small = image.convert("RGB")
         if image.height > 3000 and image.width > 700:  # a whole page
-            small = small.resize((700, image.height * 700 // image.width), Image.Resampling.LANCZOS)
-        small.quantize(128).save(path, optimize=True)
+            small = small.resize((620, image.height * 620 // image.width), Image.Resampling.LANCZOS)
+            small = small.crop((0, 0, 620, min(small.height, 2300)))  # the tables below look alike
+        small.quantize(64, dither=Image.Dither.NONE).save(path, optimize=True)
     print(f"{path} {path.stat().st_size / 1e3:.0f} KB", flush=True)
 
 

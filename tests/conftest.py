@@ -12,14 +12,14 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 settings.register_profile(
-    "house",
+    "alebo",
     deadline=None,
     derandomize=True,  # the same examples every time: a test that passes today passes tomorrow
     max_examples=50,
     database=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
-settings.load_profile("house")
+settings.load_profile("alebo")
 
 
 def require_part(name: str, present: bool, hint: str) -> None:

@@ -106,10 +106,10 @@ def test_a_pair_is_mean_and_standard_error(pair: Any) -> None:
 def test_bad_outcomes(told: Any, words: list[str]) -> None:
     with pytest.raises(InputError) as caught:
         Goals(Minimize("y")).read(told)
-    sentence = str(caught.value)
+    message = str(caught.value)
     for word in words:
-        assert word in sentence
-    assert "Return one finite number" in sentence or "call fail" in sentence or "Return one finite" in sentence
+        assert word in message
+    assert "Return one finite number" in message or "call fail" in message or "Return one finite" in message
 
 
 def test_several_outcomes_need_a_mapping() -> None:

@@ -1,4 +1,4 @@
-"""Ask and tell: the promises, the sentences for bad input, and that nothing told is ever lost."""
+"""Ask and tell: what is promised, the messages for bad input, and that no reported outcome is ever lost."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def record(opt: Optimizer) -> str:
     return json.dumps([t.to_dict() for t in opt.history])
 
 
-def sentence(error: type[Exception], call: Callable[[], Any], *words: str) -> str:
+def refused(error: type[Exception], call: Callable[[], Any], *words: str) -> str:
     with pytest.raises(error) as caught:
         call()
     for word in words:
@@ -83,7 +83,7 @@ def sentence(error: type[Exception], call: Callable[[], Any], *words: str) -> st
 # -- the promises ------------------------------------------------------------------------------------------------------
 
 
-def test_the_sentences_of_the_front_page() -> None:
+def test_the_statements_of_the_front_page() -> None:
     space = Space(
         [
             Float("gain", 0.0, 1.0),
@@ -196,7 +196,7 @@ def test_all_failed_still_proposes() -> None:
     for _ in range(7):
         opt.fail(opt.ask()[0].number)
     assert np.abs(opt.ask()[0].x).max() <= 1 + 1e-9
-    sentence(StateError, opt.best, "one completed trial", "7 failed", "Tell an outcome first")
+    refused(StateError, opt.best, "one completed trial", "7 failed", "Tell an outcome first")
 
 
 def test_a_point_never_asked_counts_for_best_and_not_for_the_budget() -> None:
@@ -206,7 +206,7 @@ def test_a_point_never_asked_counts_for_best_and_not_for_the_budget() -> None:
     drive(opt, 3)
     assert opt.asked == 3
     assert opt.best().number == 0
-    sentence(InputError, lambda: opt.tell({"x0": 0.5}, 1), "missing", "x1")
+    refused(InputError, lambda: opt.tell({"x0": 0.5}, 1), "missing", "x1")
     assert len(opt.history) == 4
 
 
@@ -234,7 +234,7 @@ def test_best_obeys_the_constraints() -> None:
     assert opt.best().outcomes["score"].mean == 3
     worst = optimizer(Sobol(), [Maximize("score"), AtLeast("speed", 1.0)])
     worst.tell(worst.ask()[0].number, {"score": 1, "speed": 0})
-    sentence(StateError, worst.best, "satisfy the constraints", "trial 0", "loosen a bound")
+    refused(StateError, worst.best, "satisfy the constraints", "trial 0", "loosen a bound")
 
 
 def test_several_objectives_have_a_front_and_no_best() -> None:
@@ -242,9 +242,9 @@ def test_several_objectives_have_a_front_and_no_best() -> None:
     for a, b in ((1, 1), (2, 2), (2, 1), (0, 0), (0, 0)):
         opt.tell(opt.ask()[0].number, {"a": a, "b": b})
     assert [t.number for t in opt.front()] == [0, 1, 3]
-    sentence(StateError, opt.best, "one objective", "there are 2", "front()")
-    sentence(StateError, optimizer().front, "several objectives", "best()")
-    sentence(
+    refused(StateError, opt.best, "one objective", "there are 2", "front()")
+    refused(StateError, optimizer().front, "several objectives", "best()")
+    refused(
         InputError,
         lambda: alebo.minimize(sphere, [(0, 1)] * D, goals=[Minimize("a"), Minimize("b")]),
         "one objective",
@@ -261,8 +261,8 @@ def test_the_hypervolume_grows_with_every_trade_off() -> None:
     opt.ask()  # pending: not yet counted
     assert opt.hypervolumes().tolist() == [2.0, 3.0, 3.0, 3.0, 3.0]
     assert opt.hypervolumes([4.0, 0.0]).tolist() == [3.0, 5.0, 5.0, 5.0, 5.0]
-    sentence(InputError, lambda: opt.hypervolumes([1.0]), "one finite number for each", "'a'")
-    sentence(StateError, optimizer().hypervolumes, "several objectives", "best()")
+    refused(InputError, lambda: opt.hypervolumes([1.0]), "one finite number for each", "'a'")
+    refused(StateError, optimizer().hypervolumes, "several objectives", "best()")
     free = optimizer(Sobol(), [Minimize("a"), Maximize("b")])
     assert free.hypervolumes().tolist() == []
     for a, b in ((1, 1), (2, 2)):
@@ -286,8 +286,8 @@ def test_queued_points_are_asked_first_exactly_and_count() -> None:
     assert (opt.queued, opt.asked) == ((), 3)
     opt.enqueue(points[0])
     assert opt.ask()[0].params == points[0]
-    sentence(InputError, lambda: opt.enqueue({"x0": 1.0}), "missing", "x1")
-    sentence(InputError, lambda: opt.enqueue({**points[0], "x3": 7.0}), "`-1.0 <= x3 <= 1.0`", "7.0")
+    refused(InputError, lambda: opt.enqueue({"x0": 1.0}), "missing", "x1")
+    refused(InputError, lambda: opt.enqueue({**points[0], "x3": 7.0}), "`-1.0 <= x3 <= 1.0`", "7.0")
 
 
 def test_a_queue_survives_saving(tmp_path: Path) -> None:
@@ -322,7 +322,7 @@ def test_treating_the_list_of_ask_as_a_trial_is_explained() -> None:
         _ = asked.params  # type: ignore[attr-defined]
     with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
         _ = asked.nonsense  # type: ignore[attr-defined]
-    sentence(InputError, lambda: opt.tell(asked, 1.0), "takes one trial", "opt.ask()[0]")  # type: ignore[arg-type]
+    refused(InputError, lambda: opt.tell(asked, 1.0), "takes one trial", "opt.ask()[0]")  # type: ignore[arg-type]
 
 
 # -- saving and loading ------------------------------------------------------------------------------------------------
@@ -387,22 +387,22 @@ def test_a_truncated_file(share: float, tmp_path: Path) -> None:
     path, _ = saved(tmp_path)
     text = path.read_text()
     path.write_text(text[: int(share * len(text))])
-    sentence(StudyError, lambda: Optimizer.load(path), "one JSON file", str(path), "backup")
+    refused(StudyError, lambda: Optimizer.load(path), "one JSON file", str(path), "backup")
 
 
 @pytest.mark.parametrize("content", [b"\xff\xfe\x00binary", b"hello", b"[1, 2]", b'{"a": 1}', b"null", b"3"])
 def test_a_foreign_file(content: bytes, tmp_path: Path) -> None:
     path = tmp_path / "f.json"
     path.write_bytes(content)
-    sentence(StudyError, lambda: Optimizer.load(path), "A saved study is", str(path))
+    refused(StudyError, lambda: Optimizer.load(path), "A saved study is", str(path))
 
 
 def test_no_file_or_a_folder(tmp_path: Path) -> None:
-    sentence(StudyError, lambda: Optimizer.load(tmp_path / "no.json"), "must exist", "no.json", "Check the path")
-    sentence(StudyError, lambda: Optimizer.load(tmp_path), "cannot be read")
+    refused(StudyError, lambda: Optimizer.load(tmp_path / "no.json"), "must exist", "no.json", "Check the path")
+    refused(StudyError, lambda: Optimizer.load(tmp_path), "cannot be read")
     opt = drive(optimizer(), 2)
-    sentence(StudyError, lambda: opt.save(tmp_path / "no" / "s.json"), "folder that exists", "No outcome is lost")
-    sentence(StudyError, lambda: opt.save(tmp_path), "cannot be written")
+    refused(StudyError, lambda: opt.save(tmp_path / "no" / "s.json"), "folder that exists", "No outcome is lost")
+    refused(StudyError, lambda: opt.save(tmp_path), "cannot be written")
     assert len(opt.history) == 2
     assert list(tmp_path.iterdir()) == []
 
@@ -410,7 +410,7 @@ def test_no_file_or_a_folder(tmp_path: Path) -> None:
 def test_a_file_of_a_later_format(tmp_path: Path) -> None:
     path, data = saved(tmp_path)
     path.write_text(json.dumps({**data, "format": 99, "alebo": "7.0"}))
-    sentence(StudyError, lambda: Optimizer.load(path), "format 99", "alebo 7.0", "Install that version")
+    refused(StudyError, lambda: Optimizer.load(path), "format 99", "alebo 7.0", "Install that version")
 
 
 def damage_cases() -> list[Any]:
@@ -453,7 +453,7 @@ def test_a_damaged_file(damage: Callable[[dict[str, Any]], None], tmp_path: Path
     path, data = saved(tmp_path)
     damage(data)
     path.write_text(json.dumps(data))
-    said = sentence(StudyError, lambda: Optimizer.load(path), str(path))
+    said = refused(StudyError, lambda: Optimizer.load(path), str(path))
     assert "backup" in said
 
 
@@ -463,7 +463,7 @@ def test_what_is_not_plain_data_is_not_saved_and_nothing_is_lost(tmp_path: Path)
     opt.tell(opt.ask()[0].number, 1.0)
     path = tmp_path / "s.json"
     path.write_text("the old file")
-    sentence(StudyError, lambda: opt.save(path), "plain data", "Use plain values")
+    refused(StudyError, lambda: opt.save(path), "plain data", "Use plain values")
     assert path.read_text() == "the old file"
     assert opt.best().number == 0
 
@@ -482,14 +482,14 @@ BAD_BOUNDS: list[tuple[Any, list[str]]] = [
 @pytest.mark.parametrize(("bounds", "words"), BAD_BOUNDS)
 def test_bad_bounds(bounds: Any, words: list[str]) -> None:
     calls: list[Any] = []
-    sentence(InputError, lambda: alebo.minimize(calls.append, bounds, budget=5), *words)
+    refused(InputError, lambda: alebo.minimize(calls.append, bounds, budget=5), *words)
     assert not calls  # nothing was evaluated
 
 
 @pytest.mark.parametrize("dim", [D + 1, 0, -2, 2.5, "four"])
 def test_bad_dim(dim: Any) -> None:
     calls: list[Any] = []
-    said = sentence(
+    said = refused(
         InputError, lambda: alebo.minimize(calls.append, [(0, 1)] * D, budget=5, method=ALEBO(dim=dim)), "dim", str(dim)
     )
     assert len(said.split(". ")) >= 2  # a rule with what came, and a way out
@@ -499,7 +499,7 @@ def test_bad_dim(dim: Any) -> None:
 @pytest.mark.parametrize("budget", [0, -1, 2.5, math.nan, math.inf, "ten", None])
 def test_bad_budget(budget: Any) -> None:
     calls: list[Any] = []
-    sentence(
+    refused(
         InputError,
         lambda: alebo.minimize(calls.append, [(0, 1)] * D, budget=budget),
         "`budget >= 1`",
@@ -507,13 +507,13 @@ def test_bad_budget(budget: Any) -> None:
         "afford",
     )
     if budget is not None:
-        sentence(InputError, lambda: optimizer(budget=budget), "`budget >= 1`", f"got {budget!r}", "Leave it out")
+        refused(InputError, lambda: optimizer(budget=budget), "`budget >= 1`", f"got {budget!r}", "Leave it out")
     assert not calls
 
 
 @pytest.mark.parametrize("seed", [None, 1.5, "x", math.nan])
 def test_bad_seed(seed: Any) -> None:
-    sentence(InputError, lambda: optimizer(seed=seed), "`seed` must be a whole number", repr(seed))
+    refused(InputError, lambda: optimizer(seed=seed), "`seed` must be a whole number", repr(seed))
 
 
 def test_odd_but_good_numbers() -> None:
@@ -526,17 +526,17 @@ def test_odd_but_good_numbers() -> None:
 @pytest.mark.parametrize("q", [0, -1, 1.5, "2", None])
 def test_bad_q(q: Any) -> None:
     opt = optimizer()
-    sentence(InputError, lambda: opt.ask(q), "`q >= 1`", repr(q), "Ask for one trial or more")
+    refused(InputError, lambda: opt.ask(q), "`q >= 1`", repr(q), "Ask for one trial or more")
     assert len(opt.history) == 0
 
 
 def test_bad_constructor_arguments() -> None:
     space = Space.from_bounds([(0, 1)] * D)
-    sentence(InputError, lambda: Optimizer([(0, 1)], Minimize("y")), "alebo.Space", "list", "from_bounds")  # type: ignore[arg-type]
-    sentence(InputError, lambda: Optimizer(space, Minimize("y"), method="alebbo"), "METHODS", "Did you mean 'alebo'")
-    sentence(InputError, lambda: Optimizer(space, Minimize("y"), method=3), "ALEBO(dim=8)", "'turbo'", "got 3")  # type: ignore[arg-type]
-    sentence(InputError, lambda: Optimizer(space, Minimize("y"), method=ALEBO), "method")  # type: ignore[arg-type]
-    sentence(InputError, lambda: alebo.minimize(3, [(0, 1)] * D), "callable", "got 3")  # type: ignore[arg-type]
+    refused(InputError, lambda: Optimizer([(0, 1)], Minimize("y")), "alebo.Space", "list", "from_bounds")  # type: ignore[arg-type]
+    refused(InputError, lambda: Optimizer(space, Minimize("y"), method="alebbo"), "METHODS", "Did you mean 'alebo'")
+    refused(InputError, lambda: Optimizer(space, Minimize("y"), method=3), "ALEBO(dim=8)", "'turbo'", "got 3")  # type: ignore[arg-type]
+    refused(InputError, lambda: Optimizer(space, Minimize("y"), method=ALEBO), "method")  # type: ignore[arg-type]
+    refused(InputError, lambda: alebo.minimize(3, [(0, 1)] * D), "callable", "got 3")  # type: ignore[arg-type]
 
 
 def raising(x: np.ndarray) -> float:
@@ -613,7 +613,7 @@ def test_tell_and_fail_at_the_wrong_time() -> None:
     before = record(opt)
     for number in (3, -1, 99, "0", None, 1.0, True):
         for call in (lambda n=number: opt.tell(n, 1.0), lambda n=number: opt.fail(n)):
-            sentence(
+            refused(
                 InputError,
                 call,
                 "number of a trial that was asked for",
@@ -621,14 +621,14 @@ def test_tell_and_fail_at_the_wrong_time() -> None:
                 "3 trials",
                 "tell its parameters",
             )
-    sentence(StateError, lambda: opt.tell(0, 2.0), "told once", "trial 0 is already complete", "Ask for a new one")
-    sentence(StateError, lambda: opt.fail(1), "told once", "already complete")
-    sentence(InputError, lambda: opt.tell(pending.number, math.nan), "finite", "nan", "fail")
-    sentence(InputError, lambda: opt.tell(pending.number, {"loss": 1, "extra": 2}), "unknown ['extra']")
+    refused(StateError, lambda: opt.tell(0, 2.0), "told once", "trial 0 is already complete", "Ask for a new one")
+    refused(StateError, lambda: opt.fail(1), "told once", "already complete")
+    refused(InputError, lambda: opt.tell(pending.number, math.nan), "finite", "nan", "fail")
+    refused(InputError, lambda: opt.tell(pending.number, {"loss": 1, "extra": 2}), "unknown ['extra']")
     assert record(opt) == before  # nothing was lost, nothing was half told
     opt.tell(pending.number, 1.0)
     opt.fail(opt.ask()[0].number)
-    sentence(StateError, lambda: opt.tell(3, 1.0), "already failed")
+    refused(StateError, lambda: opt.tell(3, 1.0), "already failed")
     with pytest.raises(StateError):
         opt.fail(3)
 
@@ -636,7 +636,7 @@ def test_tell_and_fail_at_the_wrong_time() -> None:
 def test_ask_beyond_the_budget() -> None:
     opt = drive(optimizer(small(), budget=5), 4)
     before = record(opt)
-    sentence(
+    refused(
         StateError,
         lambda: opt.ask(2),
         "At most 5 evaluations",
@@ -646,13 +646,13 @@ def test_ask_beyond_the_budget() -> None:
     )
     assert record(opt) == before
     drive(opt, 1)
-    sentence(StateError, opt.ask, "At most 5", "5 have been asked for")
+    refused(StateError, opt.ask, "At most 5", "5 have been asked for")
     assert opt.best().complete
 
 
 def test_a_method_that_cannot_do_it_says_so_before_the_first_evaluation() -> None:
     space = Space([Float("a", 0, 1), Float("b", 0, 1)], [LinearConstraint({"a": 1, "b": 1}, 1)])
-    sentence(
+    refused(
         InputError,
         lambda: Optimizer(space, Minimize("y"), method=Sobol()),
         "linear constraints",
@@ -713,7 +713,7 @@ def test_x0_of_a_mixed_space_keeps_its_types() -> None:
 )
 def test_bad_starting_points(x0: Any, y0: Any, words: list[str]) -> None:
     calls: list[Any] = []
-    sentence(
+    refused(
         InputError, lambda: alebo.minimize(calls.append, [(-1, 1)] * D, budget=3, x0=x0, y0=y0, method=Sobol()), *words
     )
     assert not calls

@@ -43,6 +43,6 @@ class FailureLimit:
 
 
 def full_stop(text: str) -> str:
-    """`text` with a full stop at its end, so that a sentence can follow."""
+    """`text` with a full stop at its end, so that more text can follow."""
     text = text.rstrip()
     return text if text.endswith((".", "!", "?")) else text + "."

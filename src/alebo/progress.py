@@ -182,8 +182,8 @@ def status_lines(now: Snapshot, *, title: str = "", width: int = 80, ascii_only:
         second = f"front of {int(now.best)} for {now.outcome}"
     else:
         second = f"best {now.outcome} {number(now.best)} (trial {now.best_trial})"
-    room = min(40, width - len(second) - 2)
-    spark = sparkline(now.trace, room, ASCII_BARS if ascii_only else BARS) if room >= 5 else ""
+    spare = min(40, width - len(second) - 2)
+    spark = sparkline(now.trace, spare, ASCII_BARS if ascii_only else BARS) if spare >= 5 else ""
     second = f"{second}  {spark}" if spark else second
     per = max(1, now.done if now.timed is None else now.timed)
     parts = [f"model {seconds(now.model_seconds / per)}", f"evaluation {seconds(now.evaluation_seconds / per)} each"]

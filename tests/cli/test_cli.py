@@ -287,7 +287,7 @@ def test_by_hand_over_a_week(here: Path, alebo: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "sentence"),
+    ("words", "message"),
     [
         (["0", "los=0.3"], "Did you mean 'loss'"),
         (["0", "loss=abc"], "is a number"),
@@ -299,7 +299,7 @@ def test_by_hand_over_a_week(here: Path, alebo: Any) -> None:
         (["--csv", "nothing.csv"], "no nothing.csv"),
     ],
 )
-def test_telling_wrongly_changes_nothing(here: Path, alebo: Any, words: list[str], sentence: str) -> None:
+def test_telling_wrongly_changes_nothing(here: Path, alebo: Any, words: list[str], message: str) -> None:
     require_module("optuna", "study")
     (here / "study.toml").write_text(
         '[parameters]\nx={count=5,low=0,high=1}\n[goals]\nminimize="loss"\nat_most={latency=10}\n[method]\nname="sobol"\n'
@@ -307,7 +307,7 @@ def test_telling_wrongly_changes_nothing(here: Path, alebo: Any, words: list[str
     assert alebo("ask").code == 0
     said = alebo("tell", "study.toml", *words)
     assert said.code != 0
-    assert sentence in said.err
+    assert message in said.err
     assert alebo("status", "--json").json["pending"] == 1
 
 

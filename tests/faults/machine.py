@@ -59,18 +59,18 @@ class StudyMachine(RuleBasedStateMachine):
             self.holder[t.number] = worker
 
     @property
-    def room(self) -> int:
+    def free(self) -> int:
         return self.budget - (len(self.states) - self.extra)
 
     @rule(who=WORKERS, q=st.integers(1, 3))
     def claim(self, who: int, q: int) -> None:
         lost = sum(h == -1 and self.states[n] == "pending" for n, h in self.holder.items())
-        expected = min(q, lost) + max(0, min(q - lost, self.room))
+        expected = min(q, lost) + max(0, min(q - lost, self.free))
         got = self.studies[who].claim(q)
         assert len(got) == expected
         self.taken(got, who)
 
-    @precondition(lambda self: self.room > 0)
+    @precondition(lambda self: self.free > 0)
     @rule(who=WORKERS)
     def ask(self, who: int) -> None:
         self.taken(self.studies[who].ask(1), None)

@@ -126,7 +126,7 @@ def disk_full(folder: Path) -> Row:
             try:
                 alebo.run(study, fn.sphere, callback=notes.witness)
             except alebo.StudyError as error:
-                row.faults += "make room" in str(error)
+                row.faults += "free some space" in str(error)
         more()
         finish(row, setting, path, notes)
     return row
@@ -155,7 +155,7 @@ def database_disk_full(folder: Path) -> Row:
             row.faults += 1
             time.sleep(5.0)
             (disk / "ballast").unlink()
-            with suppress(RuntimeError):  # it may have ended for want of room for its log
+            with suppress(RuntimeError):  # it may have ended because its log could not be written
                 server.start()
             for process in processes:
                 process.join(timeout=200)

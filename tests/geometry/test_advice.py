@@ -1,4 +1,4 @@
-"""Advice: the paper's two points, chances that behave, sentences, and a table that answers offline and at once."""
+"""Advice: the paper's two points, chances that behave, messages, and a table that answers offline and at once."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def test_plot(tmp_path):
     assert axes.get_xlabel() == "dimension of the embedding"
 
 
-def test_a_missing_matplotlib_is_a_sentence(monkeypatch):
+def test_a_missing_matplotlib_is_refused_with_a_message(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "matplotlib.figure", None)
     with pytest.raises(alebo.MissingPartError, match=r"alebo\[plot\]"):
         alebo.advise(D=100, budget=200).plot("x.png")
@@ -142,7 +142,7 @@ def test_the_table_ships_small_and_answers_at_once():
 
 
 @pytest.mark.parametrize(
-    ("given", "sentence"),
+    ("given", "message"),
     [
         ({"D": 0, "budget": 10}, "`D` is a whole number of at least 1; got 0"),
         ({"D": 10, "budget": 0}, "`budget` is a whole number of at least 1; got 0"),
@@ -152,6 +152,6 @@ def test_the_table_ships_small_and_answers_at_once():
         ({"D": 10, "budget": 20, "active": []}, "`active` is at most D"),
     ],
 )
-def test_bad_input_is_a_sentence(given, sentence):
-    with pytest.raises(alebo.InputError, match=sentence):
+def test_bad_input_is_refused_with_a_message(given, message):
+    with pytest.raises(alebo.InputError, match=message):
         alebo.advise(**given)

@@ -205,7 +205,7 @@ def test_sweep_is_kept_and_resumed(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("change", "sentence"),
+    ("change", "message"),
     [
         ({"dim": 21}, "`dim <= D` must hold; got dim=21, D=20"),
         ({"active": 9}, "`active <= dim` must hold; got active=9, dim=8"),
@@ -225,12 +225,12 @@ def test_sweep_is_kept_and_resumed(tmp_path, monkeypatch):
         ({"prior": lambda rng, D, d: (np.eye(D)[:d], np.full(d, np.nan))}, "finite"),
     ],
 )
-def test_bad_input_is_a_sentence(change, sentence):
+def test_bad_input_is_refused_with_a_message(change, message):
     cell = {"kind": "hypersphere", "D": 20, "active": 2, "dim": 8, "samples": 3} | change
-    with pytest.raises(alebo.InputError, match=sentence):
+    with pytest.raises(alebo.InputError, match=message):
         alebo.containment_probability(cell.pop("kind"), **cell)
 
 
-def test_bad_optimum_is_a_sentence():
+def test_bad_optimum_is_refused_with_a_message():
     with pytest.raises(alebo.InputError, match=r"T and z must have the shapes \(d, 20\)"):
         alebo.contains_optimum(identity(20), np.eye(3), np.zeros(3))

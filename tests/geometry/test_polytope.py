@@ -216,7 +216,7 @@ def test_an_empty_polytope_says_so() -> None:
     assert P.empty
     with pytest.raises(InputError, match=r"must have an interior; this one has none\. Loosen"):
         P.sample(3, 0)
-    flat = box(2).intersect(np.array([[1.0, 0.0], [-1.0, 0.0]]), np.array([0.5, -0.5]))  # a line has no room either
+    flat = box(2).intersect(np.array([[1.0, 0.0], [-1.0, 0.0]]), np.array([0.5, -0.5]))  # a line has no volume either
     assert flat.empty
     assert not box(3).empty
 

@@ -1,4 +1,4 @@
-"""The sampler is the Optimizer behind another door: the same points; what workers share is in the study."""
+"""The sampler is the Optimizer inside Optuna: the same points; what workers share is in the study."""
 
 # ruff: noqa: E402
 from __future__ import annotations

@@ -75,7 +75,7 @@ def takes_told_points(method: Method, *, steps: int) -> None:
 
 
 def refuses(method: Method) -> None:
-    """What the authors did not define is refused by a sentence that names methods which can, before any evaluation."""
+    """What the authors did not define is refused with a message that names methods which can, before any evaluation."""
     space = alebo.Space.from_bounds([(-1.0, 1.0)] * D)
     loss = alebo.Minimize("loss")
     asked = {
@@ -108,8 +108,8 @@ def refuses(method: Method) -> None:
 def _is_refused(method: Method, ability: str, space: alebo.Space, goals, came: str) -> None:
     able = [n for n, m in METHODS.items() if getattr(m.supports, ability)]
     assert able
-    sentence = rf"{method.title} is not defined for .*; got .*'{came}'\. Methods that are: {', '.join(sorted(able))}"
-    with pytest.raises(alebo.InputError, match=sentence):
+    message = rf"{method.title} is not defined for .*; got .*'{came}'\. Methods that are: {', '.join(sorted(able))}"
+    with pytest.raises(alebo.InputError, match=message):
         alebo.Optimizer(space, goals, method=method)
 
 

@@ -65,16 +65,16 @@ def test_it_finds_a_bowl_in_its_embedding():
 
 def test_constraints_are_learned():
     """A line through a disc: the best feasible value is at the constraint, which must be found and kept."""
-    goals = [alebo.Minimize("loss"), alebo.AtLeast("room", 0.0)]
+    goals = [alebo.Minimize("loss"), alebo.AtLeast("margin", 0.0)]
     opt = laws.start(HeSBO(dim=4, initial=5), goals=goals, seed=1)
     for _ in range(25):
         (trial,) = opt.ask()
         x = trial.x
-        opt.tell(trial.number, {"loss": x[3] + x[7], "room": x[3] + 2 * x[7] + 1.0})
+        opt.tell(trial.number, {"loss": x[3] + x[7], "margin": x[3] + 2 * x[7] + 1.0})
     best = opt.best()
-    assert best.outcomes["room"].mean >= 0.0
+    assert best.outcomes["margin"].mean >= 0.0
     assert best.outcomes["loss"].mean < -0.93  # (-1, 0) gives -1
-    late = [t.outcomes["room"].mean > -0.2 for t in opt.history[10:]]
+    late = [t.outcomes["margin"].mean > -0.2 for t in opt.history[10:]]
     assert np.mean(late) > 0.8
 
 

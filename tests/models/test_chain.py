@@ -33,7 +33,7 @@ def test_the_gradient_is_that_of_finite_differences(known):
 
 
 def test_without_data_to_speak_of_the_chain_samples_the_prior():
-    """One observation says nothing of the metric: E and z stay standard normal, and t as believed."""
+    """One observation says nothing of the metric: E and z stay standard normal, and t keeps its prior."""
     prior = MetricPrior(noise_at=math.log(1e-3))  # away from the floor, which cuts the distribution off
     target = Target(LogPosterior(torch.zeros(1, 2, dtype=torch.double), torch.zeros(1).double(), None, prior))
     rng = np.random.default_rng(0)

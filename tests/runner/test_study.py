@@ -296,7 +296,7 @@ def test_a_full_disk_is_a_message_and_loses_nothing(tmp_path: Path) -> None:
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (path.stat().st_size + 100, hard))
     try:
-        with pytest.raises(alebo.StudyError, match=r"make room.*again"):
+        with pytest.raises(alebo.StudyError, match=r"free some space.*again"):
             study.ask()
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))

@@ -34,7 +34,7 @@ class Polytope:
         return int(self.A.shape[1])
 
     def slack(self, Y: Array) -> Array:
-        """How much room each inequality has.  ... x d -> ... x m"""
+        """The slack of each inequality: positive inside.  ... x d -> ... x m"""
         slack: Array = self.b - Y @ self.A.T
         return slack
 
@@ -68,7 +68,7 @@ class Polytope:
 
     @cached_property
     def empty(self) -> bool:
-        """Whether there is no room to search in."""
+        """Whether the interior is empty."""
         if self.b.min() > 1e-9:  # the origin is inside
             return False
         return self.chebyshev[1] <= 1e-9
@@ -106,7 +106,7 @@ class Polytope:
 
     @staticmethod
     def _ends(slack: Array, speed: Array) -> tuple[Array, Array]:
-        """The ends of rays along which each inequality's room shrinks at `speed`: one division whatever its sign."""
+        """The ends of rays along which the slack of each inequality shrinks at `speed`: one division whatever its sign."""
         with np.errstate(divide="ignore", over="ignore"):
             nearness = speed / np.maximum(slack, 1e-300)
             top, bottom = nearness.max(axis=-1), nearness.min(axis=-1)
@@ -185,8 +185,8 @@ class Polytope:
         slack = self.slack(Y)
         if (slack >= 0.0).all():
             return Y
-        room = self.b - self.A @ self.centre
-        over = np.maximum(0.0, -slack / np.maximum(room, 1e-300)).max(axis=-1, keepdims=True)
+        margin = self.b - self.A @ self.centre
+        over = np.maximum(0.0, -slack / np.maximum(margin, 1e-300)).max(axis=-1, keepdims=True)
         shrink = np.where(over > 0, 1.0 / (1.0 + over * (1.0 + 1e-12)), 1.0)
         inside: Array = self.centre + (Y - self.centre) * shrink
         return inside

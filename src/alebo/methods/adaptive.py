@@ -220,7 +220,7 @@ def shares(history: History, last: int | None = None) -> dict[str, int]:
 
 
 def finding(history: History) -> str | None:
-    """What the arms have found, in a sentence or two, read from the notes; None where it is too early to say."""
+    """What the arms have found, in one or two lines, read from the notes; None where it is too early to say."""
     recent = [t for t in history.complete if t.note.get("arm") not in (None, "initial")][-RECENT:]
     if len(recent) < RECENT:
         return None

@@ -62,11 +62,11 @@ def parameter_table(run: Run, importance: Sequence[Importance], keep: Sequence[i
             head |= {"share": by_name[p.name].share, "certain": by_name[p.name].certain}
         heads.append(head)
     trials = [t for t in run.history if len(t.params) == len(heads)]
-    room = MOST // max(1, len(heads))
-    if len(trials) > room:
-        first = [t for t in trials if t.number in set(keep)][:room]
+    most = MOST // max(1, len(heads))
+    if len(trials) > most:
+        first = [t for t in trials if t.number in set(keep)][:most]
         last = [t for t in trials if t.number not in set(keep)]
-        trials = sorted([*first, *last[len(last) - (room - len(first)) :]], key=lambda t: t.number)
+        trials = sorted([*first, *last[len(last) - (most - len(first)) :]], key=lambda t: t.number)
     cells = [[_cell(p, t.params[p.name]) for p in run.space.parameters] for t in trials]
     data: dict[str, Any] = {"heads": heads, "numbers": [t.number for t in trials]}
     if len(cells) * len(heads) <= EXACT:

@@ -155,7 +155,7 @@ class Journal(JournalFileBackend):
 def _explained(path: Path, error: OSError) -> StudyError:
     if error.errno in _FULL:
         return StudyError(
-            f"A study needs room to write; {path} could not grow ({os.strerror(error.errno or 0)}). Nothing that was "
-            "written is lost: make room, and run the same command again."
+            f"A study needs free disk space; {path} could not grow ({os.strerror(error.errno or 0)}). Nothing that was "
+            "written is lost: free some space, and run the same command again."
         )
     return StudyError(f"A study file must be writable; {path} is not ({error}). Check its folder, and run again.")

@@ -223,10 +223,10 @@ class _Loop:
 
     def go(self) -> None:
         while True:
-            room = self.pool.workers - len(self.running)
-            if room > 0:
+            free = self.pool.workers - len(self.running)
+            if free > 0:
                 start = time.monotonic()
-                trials = self.study.claim(room, stale_after=self.stale_after)
+                trials = self.study.claim(free, stale_after=self.stale_after)
                 self.asking += time.monotonic() - start
                 for trial in trials:
                     if self.on_start is not None:
@@ -244,7 +244,7 @@ class _Loop:
         if all(isinstance(x, Future) for x in futures):
             ends = [r.deadline for r in self.running if r.deadline is not None]
             rest = max(0.0, min(ends) - time.monotonic()) if ends else None
-            # with room left for more, look again: a trial of a worker that died, or a larger budget, may have come
+            # with a worker free, look again: a trial of a worker that died, or a larger budget, may have come
             idle = 10 * IDLE if len(self.running) < self.pool.workers else None
             limits = [x for x in (rest, idle) if x is not None]
             wait(futures, timeout=min(limits) if limits else None, return_when=FIRST_COMPLETED)

@@ -1,4 +1,4 @@
-"""The door: light to open, and every public name behind it."""
+"""The package: quick to import, and every public name is found."""
 
 from __future__ import annotations
 

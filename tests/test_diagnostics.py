@@ -389,3 +389,14 @@ def test_an_outcome_that_never_changes_is_no_model_and_no_crash() -> None:
     said = diagnose(history_of(lambda x: 1.0, 20), SPACE, GOALS)
     assert said.fits == ()
     assert [v.key for v in said.verdicts] == ["early"]
+
+
+def test_a_model_of_compressed_outcomes_is_judged_on_what_it_was_fitted_to() -> None:
+    opt = run_of(alebo.methods.METHODS["adaptive"](), 16)
+    found = fit_models(opt.history, SPACE, GOALS, method=opt.method, seed=opt.seed)
+    assert found is not None
+    assert not found.refits
+    (fit,) = cross_validate(opt.history, SPACE, GOALS, found, method=opt.method)
+    np.testing.assert_allclose(fit.observed, found.models["loss"].targets)
+    best = int(np.argmin(found.values("loss")))
+    assert fit.observed[best] == pytest.approx(found.values("loss")[best])  # good outcomes stay as they are

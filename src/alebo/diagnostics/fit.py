@@ -49,18 +49,19 @@ def cross_validate(
 
     Up to 20 trials are left out one at a time, up to 60 in `folds` parts, beyond that in half as many; the model is fitted
     from nothing each time. Above 200 trials, and for models that are slow to fit, the kernel is kept and points are left
-    out by formula: with so many data, one point hardly changes the kernel.
+    out by formula: with so many data, one point hardly changes the kernel. There, a model is judged on what it was fitted to:
+    some methods compress poor outcomes.
     """
     outcomes = [o for o in fitted.models if not is_constant(fitted.values(o))]
     if not outcomes:
         return ()
     n = len(fitted.trials)
     if n > REFITS or not fitted.refits:
-        return tuple(
-            judge(o, fitted.values(o), *fitted.models[o].leave_one_out(), fitted.models[o].noise) for o in outcomes
-        )
+        models = [(o, fitted.models[o]) for o in outcomes]
+        return tuple(judge(o, m.targets, *m.leave_one_out(), m.noise) for o, m in models)
     parts = n if n <= 20 else folds if n <= 60 else max(3, folds // 2)
     order = generator(seed, "folds").permutation(n)
+    X = np.stack([t.x for t in fitted.trials])  # n x D; a model fitted without some trials may have other coordinates
     predicted, variance, noise = (np.zeros((len(outcomes), n)) for _ in range(3))
     for i in range(parts):
         out = order[i::parts]
@@ -71,7 +72,7 @@ def cross_validate(
                 kept = np.delete(fitted.values(o), out)
                 predicted[k, out], variance[k, out] = kept.mean(), kept.var()
                 continue
-            predicted[k, out], variance[k, out] = model.models[o].predict(fitted.P[out])
+            predicted[k, out], variance[k, out] = model.models[o].predict(model.see(X[out]))
             noise[k, out] = model.models[o].noise
     return tuple(
         judge(

@@ -45,6 +45,12 @@ class Predictor:
         return self.sign * mean + self.offset, np.square(sd)
 
     @property
+    def targets(self) -> Array:
+        """What the model was fitted to, in the user's units: the measured values, compressed where the method does so.  -> n"""
+        v: Array = np.asarray(self.model.v)
+        return self.sign * (self.model.shift + self.model.scale * v) + self.offset
+
+    @property
     def noise(self) -> float:
         """The typical variance of a measurement, as the model has it."""
         return float(self.model.noise.mean()) * float(self.model.scale) ** 2

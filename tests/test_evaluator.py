@@ -16,7 +16,7 @@ import pytest
 
 import alebo
 from alebo import EvaluationError, InputError
-from alebo._processes import remove_stale_folders, temporary_folder
+from alebo._processes import SUPERVISOR, remove_stale_folders, temporary_folder
 from alebo.evaluator import CommandEvaluator, FunctionEvaluator, function
 
 PYTHON = (sys.executable, "-I", "-S", "-c")
@@ -278,3 +278,10 @@ def test_folders_of_killed_processes_are_removed_and_those_of_living_ones_are_no
         remove_stale_folders()
         assert list(tmp_path.iterdir()) == [mine]
     assert not list(tmp_path.iterdir())
+
+
+def test_a_watcher_whose_worker_is_dead_already_ends() -> None:
+    nobody = subprocess.Popen(["true"])
+    nobody.wait()
+    words = [sys.executable, "-I", "-S", SUPERVISOR, "watch", str(nobody.pid), "no-such-worker"]
+    assert subprocess.run(words, timeout=30, check=False).returncode == 0

@@ -64,7 +64,10 @@ def run_supervised(
     report, status = os.pipe()
     try:
         process = subprocess.Popen(
-            [sys.executable, "-I", "-S", SUPERVISOR, str(status), str(folder), str(int(memory or 0)), *words],
+            [
+                *(sys.executable, "-I", "-S", SUPERVISOR, str(os.getpid())),
+                *(str(status), str(folder), str(int(memory or 0)), *words),
+            ],
             cwd=directory,
             env={**os.environ, **extra},
             stdin=subprocess.PIPE,  # closed, by us or by our death: the end

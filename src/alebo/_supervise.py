@@ -1,13 +1,15 @@
 """Runs one command and ends everything that it started. A program of its own: it imports nothing of alebo.
 
-    python -I -S _supervise.py STATUS_FD FOLDER MEMORY COMMAND ...
-    python -I -S _supervise.py watch NAME
+    python -I -S _supervise.py CALLER STATUS_FD FOLDER MEMORY COMMAND ...
+    python -I -S _supervise.py watch WORKER NAME
 
 
 The command and all its descendants stay children of this process (a "subreaper" on Linux), whatever sessions and
 process groups they make. They are ended when the command ends, when standard input is closed or gets a byte (the
 caller wants it, or is dead, however it died), or when this process is asked to end. STATUS_FD gets one line: `exit N`
 or `signal N`. Where there is no subreaper, the command's process group is ended. FOLDER is removed if the caller is dead.
+
+CALLER and WORKER are process numbers: whoever starts us may be dead before we can ask for its number.
 
 `watch` waits for the death of its parent, a worker process, and then ends that worker's process group and every process
 whose environment has ALEBO_WORKER=NAME.
@@ -25,14 +27,14 @@ GRACE = 0.5  # seconds between a polite request to end and the end
 
 def main() -> int:
     if sys.argv[1] == "watch":
-        return watch(os.getppid(), sys.argv[2])
-    status, folder, memory, command = int(sys.argv[1]), sys.argv[2], int(sys.argv[3]), sys.argv[4:]
+        return watch(int(sys.argv[2]), sys.argv[3])
+    parent, status, folder, memory = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3], int(sys.argv[4])
+    command = sys.argv[5:]
     asked = [False]
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, lambda *_: asked.__setitem__(0, True))
     reaper = _prctl(36, 1)  # PR_SET_CHILD_SUBREAPER
-    parent = os.getppid()
     os.set_inheritable(status, False)
     child = os.fork()
     if child == 0:

@@ -174,7 +174,7 @@ def _be_watched() -> None:
         os.setsid()  # Ctrl-C is for the driver; and a group of our own, that can be ended as one
         # with the environment of before, so that it does not find itself
         subprocess.Popen(
-            [sys.executable, "-I", "-S", SUPERVISOR, "watch", name],
+            [sys.executable, "-I", "-S", SUPERVISOR, "watch", str(os.getpid()), name],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,

@@ -45,6 +45,7 @@ RANK = {
     "evaluator": 6,
     "studyfile": 6,
     "bench": 6,
+    "_result": 6,
     "_minimize": 7,
     "cli": 7,
     "__main__": 8,
@@ -165,6 +166,17 @@ def test_imports_go_to_lower_layers(module: str) -> None:
         if (why := wrong(module, target, name))
     ]
     assert not broken, "\n".join(broken)
+
+
+def test_files_and_functions_are_small() -> None:
+    """At most 350 lines a file and 60 a function: what is longer has a part that deserves a name."""
+    long = [f"{path.name}: {n} lines" for path in FOUND.values() if (n := len(path.read_text().splitlines())) > 350]
+    for path in FOUND.values():
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                n = (node.end_lineno or node.lineno) - node.lineno + 1
+                long += [f"{path.name}: {node.name} has {n} lines"] if n > 60 else []
+    assert not long, "\n".join(long)
 
 
 def test_no_import_cycles() -> None:

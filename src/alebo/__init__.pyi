@@ -14,8 +14,8 @@ from ._errors import InputError as InputError
 from ._errors import MissingPartError as MissingPartError
 from ._errors import StateError as StateError
 from ._errors import StudyError as StudyError
-from ._minimize import Result as Result
 from ._minimize import minimize as minimize
+from ._result import Result as Result
 from .geometry.advice import advise as advise
 from .geometry.containment import containment_probability as containment_probability
 from .geometry.containment import containment_sweep as containment_sweep

@@ -8,18 +8,17 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import nullcontext
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from . import _show
 from ._checks import whole
-from ._errors import EvaluationError, InputError, StateError
+from ._errors import EvaluationError, InputError
 from ._failures import FailureLimit, full_stop
-from .goals import Goal, Goals, Minimize, Outcome
-from .history import History, State, Trial, incumbents
+from ._result import Result, result_of, values_of
+from .goals import Goal, Minimize, Outcome
+from .history import State, Trial
 from .live import Progress
 from .methods import Method
 from .optimizer import Optimizer
@@ -27,55 +26,6 @@ from .space import Space
 
 Array: TypeAlias = NDArray[np.float64]
 log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, repr=False)
-class Result:
-    """What `minimize` found. `history` has every trial; `trace[i]` is the best value after evaluation i."""
-
-    x: Array  # D values in the order of the parameters
-    fun: float
-    history: History
-    trace: Array  # n
-    optimizer: Optimizer
-    message: str = ""
-
-    @property
-    def nfev(self) -> int:
-        """How many trials there are."""
-        return len(self.history)
-
-    @property
-    def params(self) -> dict[str, Any]:
-        """The best point by names."""
-        return dict(zip(self.optimizer.space.names, self.x.tolist(), strict=True))
-
-    def to_dataframe(self) -> Any:
-        """Every trial as a row of a pandas DataFrame."""
-        return self.optimizer.to_dataframe()
-
-    def __repr__(self) -> str:
-        return _show.text("Result", self._rows())
-
-    def _repr_html_(self) -> str:
-        return _show.html("Result", self._rows())
-
-    def _rows(self) -> list[tuple[str, str]]:
-        return [
-            ("fun", _show.number(self.fun)),
-            ("x", _show.point(self.params)),
-            ("nfev", str(self.nfev)),
-            ("message", self.message),
-        ]
-
-
-def trace(history: History, goals: Goals, space: Space) -> Array:
-    """The best feasible measured value after each finished trial, in the user's sign; NaN before the first.  -> n
-
-    Evaluations below the target fidelity do not count.
-    """
-    name = goals.objectives[0].outcome
-    return np.array([np.nan if t is None else t.outcomes[name].mean for _, t in incumbents(history, goals, space)])
 
 
 def minimize(
@@ -131,27 +81,35 @@ def minimize(
     if not callable(f):
         raise InputError(f"`f` must be callable with an array; got {f!r:.60}.")
     budget = whole("budget", budget, 1, "Say how many evaluations you can afford.")
-    jobs = whole("n_jobs", n_jobs, 1, "It is the number of evaluations at a time.")
-    limit = FailureLimit(max_failed)
-    if timeout is not None and not (isinstance(timeout, int | float) and timeout > 0 and math.isfinite(timeout)):
+    n_jobs = whole("n_jobs", n_jobs, 1, "It is the number of evaluations at a time.")
+    limit, end = FailureLimit(max_failed), _end(timeout)
+    opt = _optimizer(bounds, goals, method=method, seed=seed, budget=budget)
+    _start(opt, x0, y0)
+    with Progress(opt.goals, space=opt.space) if progress else nullcontext() as view:
+        ended, last = _Run(opt, f, limit, callback, view, end).go(n_jobs)
+    return result_of(opt, ended, last)
+
+
+def _end(timeout: float | None) -> float | None:
+    """When no evaluation is started any more, by the monotonic clock."""
+    if timeout is None:
+        return None
+    if not (isinstance(timeout, int | float) and timeout > 0 and math.isfinite(timeout)):
         raise InputError(f"`timeout > 0` must hold, in seconds; got {timeout!r}. Leave it out for no limit.")
+    return time.monotonic() + timeout
+
+
+def _optimizer(
+    bounds: Sequence[tuple[float, float]] | Space, goals: Sequence[Goal] | Goal | None, **settings: Any
+) -> Optimizer:
     space = bounds if isinstance(bounds, Space) else Space.from_bounds(bounds)
-    opt = Optimizer(space, Minimize("value") if goals is None else goals, method=method, seed=seed, budget=budget)
+    opt = Optimizer(space, Minimize("value") if goals is None else goals, **settings)
     if not opt.goals.single:
         raise InputError(
             f"`minimize` is for one objective; got {[g.outcome for g in opt.goals.objectives]}. "
             "Use Optimizer with ask, tell and front() for several."
         )
-    _start(opt, x0, y0)
-    with Progress(opt.goals, space=space) if progress else nullcontext() as view:
-        run = _Run(opt, f, limit, callback, view, None if timeout is None else time.monotonic() + timeout)
-        try:
-            ended = run.parallel(jobs) if jobs > 1 else run.serial()
-        except KeyboardInterrupt:
-            if not opt.history.complete:
-                raise
-            ended = "Stopped by Ctrl-C"
-    return _result(opt, ended, run.last)
+    return opt
 
 
 class Named(dict[str, Any]):
@@ -195,6 +153,15 @@ class _Run:
         self.ended = ""
         if view is not None:
             view.start(opt.history)
+
+    def go(self, jobs: int) -> tuple[str, BaseException | None]:
+        """All evaluations, `jobs` at a time. Returns why they ended early, if they did, and the last failure."""
+        try:
+            return self.parallel(jobs) if jobs > 1 else self.serial(), self.last
+        except KeyboardInterrupt:
+            if not self.opt.history.complete:
+                raise
+            return "Stopped by Ctrl-C", self.last
 
     def serial(self) -> str:
         """One evaluation after the other, in this thread. Returns why it ended early, if it did."""
@@ -246,7 +213,7 @@ class _Run:
             yield trial
 
     def _argument(self, trial: Trial) -> Any:
-        values = _array(self.opt.space, trial.params)
+        values = values_of(self.opt.space, trial.params)
         return values if self.opt.space.positional else Named(trial.params, values)
 
     def _tell(self, trial: Trial, value: Any) -> None:
@@ -284,35 +251,6 @@ class _Run:
             except EvaluationError as error:
                 error.optimizer = self.opt
                 raise error from self.last
-
-
-def _result(opt: Optimizer, ended: str, last: BaseException | None) -> Result:
-    try:
-        best = opt.best()
-    except StateError as nothing:
-        said = (
-            f"{nothing} The last evaluation gave {type(last).__name__}: {full_stop(str(last))}"
-            if last
-            else str(nothing)
-        )
-        failure = EvaluationError(said)
-        failure.optimizer = opt
-        raise failure from last
-    value = opt.goals.sign(opt.goals.objectives[0].outcome) * float(opt.goals.objective_values(best.outcomes)[0])
-    message = (
-        f"{ended + '. ' if ended else ''}{len(opt.history.complete)} evaluations, {len(opt.history.failed)} failed; "
-        f"best is trial {best.number}, by {best.note['chosen_by']}."
-    )
-    found = trace(opt.history, opt.goals, opt.space)
-    return Result(_array(opt.space, best.params), value, opt.history, found, opt, message)
-
-
-def _array(space: Space, params: Mapping[str, Any]) -> Array:
-    values = [params[n] for n in space.names]
-    try:
-        return np.array(values, dtype=float)
-    except ValueError:
-        return np.array(values, dtype=object)
 
 
 def _start(opt: Optimizer, x0: ArrayLike | None, y0: Sequence[Any] | None) -> None:

@@ -21,6 +21,8 @@ from .study import open_study
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from ..optimizer import Optimizer
+
 
 class _Screen(logging.Handler):
     """Shows what the storage has to say (waiting for a database, healing a file) above the live view."""
@@ -98,16 +100,20 @@ def _run(
             on_step=after,
             on_start=lambda trial: progress.began(trial.number),
         )
-    history = opt.history
-    made = len(history) - len(history.pending) - done
+    finished = len(opt.history) - len(opt.history.pending)
     summary: dict[str, Any] = {
         "study": file.name,
-        "evaluations": len(history) - len(history.pending),
-        "made_now": made,
-        "failed": len(history.failed),
+        "evaluations": finished,
+        "made_now": finished - done,
+        "failed": len(opt.history.failed),
         "seconds": time.monotonic() - start,
         "storage": study.where,
     }
+    _conclude(opt, summary, where, as_json=as_json)
+
+
+def _conclude(opt: Optimizer, summary: dict[str, Any], where: str, *, as_json: bool) -> None:
+    """Say what a run found, and what to do next."""
     try:
         best = [opt.best()] if opt.goals.single else opt.front()
     except StateError as nothing:
@@ -132,7 +138,8 @@ def _run(
         )
     say(
         show,
-        f"{made} evaluations in {clock(summary['seconds'])}, {len(history.failed)} of {len(history)} failed in all.",
+        f"{summary['made_now']} evaluations in {clock(summary['seconds'])}, {summary['failed']} of {len(opt.history)} "
+        "failed in all.",
     )
     say(show, f"Its parameters: alebo best {where}     Everything: alebo report {where}")
-    say(show, f"Go on with more: alebo run {where} --budget {2 * (opt.budget or made)}")
+    say(show, f"Go on with more: alebo run {where} --budget {2 * (opt.budget or summary['made_now'])}")

@@ -232,13 +232,10 @@ def fit_outcomes(
         if squeeze.changes(values).any():
             squeezed[name] = squeeze
             values = squeeze(values) - (float(squeeze(np.zeros(1))[0]) if zero else 0.0)  # a constraint's zero stays
-        variances = reported_variances([o.sem for o in raw])
-        if variances is None and not infer_noise:
-            variances = np.zeros(len(raw))
         return build(
             X,
             torch.from_numpy(values),
-            variances=None if variances is None else torch.from_numpy(variances),
+            variances=_variances([o.sem for o in raw], infer_noise),
             seed=derive(seed, name),
             warm=(warm or {}).get(name, ()),
         )
@@ -256,6 +253,14 @@ def fit_outcomes(
     values = np.stack([goals.objective_values(t.outcomes) for t in trials])
     feasible = np.array([goals.feasible(t.outcomes) for t in trials])
     return OutcomeModels(goals, X, objectives, constraints, cost, values, feasible, squeezed)
+
+
+def _variances(sems: Sequence[float | None], infer: bool) -> Tensor | None:
+    """The reported variances; without any None where noise is to be inferred, else zeros.  n -> n"""
+    known = reported_variances(sems)
+    if known is None and infer:
+        return None
+    return torch.from_numpy(np.zeros(len(sems)) if known is None else known)
 
 
 def _rounded(memory: Any) -> Any:

@@ -203,10 +203,7 @@ def gibbs(gp: AdditiveGP, y: Array, size: int, moves: int, seed: int) -> Groups:
             others = [] if g is None else without if g == old else groups[g]
             changes.append(kernel([*others, j]) - kernel(others))
         stack = base + torch.stack(changes)
-        L, info = torch.linalg.cholesky_ex(stack)
-        fit = torch.linalg.solve_triangular(L, z[:, None].expand(len(L), n, 1), upper=False)[..., 0]
-        score = -0.5 * fit.square().sum(1) - L.diagonal(dim1=1, dim2=2).log().sum(1)
-        score = torch.where(info == 0, score, -torch.inf).nan_to_num(nan=-torch.inf).numpy()
+        score = _log_likelihoods(stack, z)
         if not np.isfinite(score).any():
             continue
         chance = np.exp(score - score.max())
@@ -220,6 +217,15 @@ def gibbs(gp: AdditiveGP, y: Array, size: int, moves: int, seed: int) -> Groups:
         at[j] = target
         K = stack[pick].clone()
     return [sorted(g) for g in groups if g]
+
+
+def _log_likelihoods(K: Tensor, z: Tensor) -> Array:
+    """Of z under each covariance, up to a constant; -inf where one is not positive definite.  m x n x n, n -> m"""
+    L, info = torch.linalg.cholesky_ex(K)
+    fit = torch.linalg.solve_triangular(L, z[:, None].expand(len(L), len(z), 1), upper=False)[..., 0]
+    score = -0.5 * fit.square().sum(1) - L.diagonal(dim1=1, dim2=2).log().sum(1)
+    found: Array = torch.where(info == 0, score, -torch.inf).nan_to_num(nan=-torch.inf).numpy()
+    return found
 
 
 def expected_minimum(mean: Array, sd: Array, best: float) -> float:

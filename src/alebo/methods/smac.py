@@ -74,8 +74,6 @@ class SMAC(Penalised):
         from smac.acquisition.function import EI
         from smac.acquisition.maximizer import LocalAndSortedRandomSearch
         from smac.model.random_forest.random_forest import RandomForest
-        from smac.runhistory import TrialInfo, TrialValue
-        from smac.runhistory.enumerations import StatusType
 
         configspace = _configspace(space, seed % 2**31)
         with tempfile.TemporaryDirectory() as folder, _quiet():
@@ -115,18 +113,27 @@ class SMAC(Penalised):
                 logging_level=False,
                 overwrite=True,
             )
-            worst = max(values.values(), default=0.0)
-            for t in history:
-                info = TrialInfo(_configuration(configspace, space, t.x, t.params), seed=0)
-                if t.state is State.PENDING:
-                    library.runhistory.add_running_trial(info)
-                    continue
-                status = StatusType.SUCCESS if t.state is State.COMPLETE else StatusType.CRASHED
-                library.tell(info, TrialValue(cost=values.get(t.number, worst), status=status), save=False)
-            for s in young:
-                config = _configuration(configspace, space, s.x, space.decode(s.x))
-                library.runhistory.add_running_trial(TrialInfo(config, seed=0))
+            _replay(library, history, values, young, space)
             return [_point(space, dict(library.ask().config)) for _ in range(q)]
+
+
+def _replay(library: Any, history: History, values: dict[int, float], young: list[Suggestion], space: Space) -> None:
+    """Report every trial to the library; pending ones and those proposed just now are running."""
+    from smac.runhistory import TrialInfo, TrialValue
+    from smac.runhistory.enumerations import StatusType
+
+    configspace = library.scenario.configspace
+    worst = max(values.values(), default=0.0)
+    for t in history:
+        info = TrialInfo(_configuration(configspace, space, t.x, t.params), seed=0)
+        if t.state is State.PENDING:
+            library.runhistory.add_running_trial(info)
+            continue
+        status = StatusType.SUCCESS if t.state is State.COMPLETE else StatusType.CRASHED
+        library.tell(info, TrialValue(cost=values.get(t.number, worst), status=status), save=False)
+    for s in young:
+        config = _configuration(configspace, space, s.x, space.decode(s.x))
+        library.runhistory.add_running_trial(TrialInfo(config, seed=0))
 
 
 def _in_order(local: Any) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from .._errors import InputError
 from ..diagnostics import Diagnosis, Importance, diagnose, fit_models, importances, sparse_model
@@ -149,8 +150,6 @@ def slices(
         return says(FEW.format(n=len(run.history.complete)))
     d = slice_data(predict, run.space, point.params, name)
     complete = run.history.complete
-    choices = isinstance(p, Categorical)
-    mean, sd = np.array(d["mean"]), np.array(d["sd"])
     where, seen, ticks = _axis(run, name, d["at"], (*complete, point))
     dots = {"color": GREY, "size": 5, "opacity": 0.55}
     observed = go.Scatter(
@@ -162,36 +161,7 @@ def slices(
         marker=dots,
         hovertemplate="trial %{text}: %{y:.5g}<extra></extra>",
     )
-    hover = "%{x}: %{y:.5g}<extra></extra>"
-    if choices:
-        bars = {"type": "data", "array": (1.959964 * sd).tolist(), "color": BLUE}
-        model = [
-            go.Scatter(
-                x=where,
-                y=d["mean"],
-                mode="markers",
-                name="model, 95 %",
-                error_y=bars,
-                marker={"color": BLUE, "size": 9},
-                hovertemplate=hover,
-            )
-        ]
-    else:
-        band = [*(mean + 1.959964 * sd).tolist(), *(mean - 1.959964 * sd).tolist()[::-1]]
-        model = [
-            go.Scatter(
-                x=[*where, *where[::-1]],
-                y=band,
-                fill="toself",
-                fillcolor=BAND,
-                line={"width": 0},
-                name="95 %",
-                hoverinfo="skip",
-            ),
-            go.Scatter(
-                x=where, y=d["mean"], mode="lines", name="model", line={"color": BLUE, "width": 3}, hovertemplate=hover
-            ),
-        ]
+    model = _model_traces(where, d["mean"], np.array(d["sd"]), choices=isinstance(p, Categorical))
     star = {"symbol": "star", "size": 14, "color": RED}
     best = [t for t in [point] if first in t.outcomes]
     marks = [
@@ -201,6 +171,38 @@ def slices(
     made = figure([observed, *model, *marks], x=label(name), y=label(first))
     made.update_layout(xaxis=ticks)
     return made
+
+
+def _model_traces(where: list[Any], mean: list[float], sd: NDArray[np.float64], *, choices: bool) -> list[Any]:
+    """The model's mean with its 95 % interval: a line in a band, or a dot with a bar for each choice."""
+    go = graph_objects()
+    hover, half = "%{x}: %{y:.5g}<extra></extra>", 1.959964 * sd
+    if choices:
+        bars = {"type": "data", "array": half.tolist(), "color": BLUE}
+        return [
+            go.Scatter(
+                x=where,
+                y=mean,
+                mode="markers",
+                name="model, 95 %",
+                error_y=bars,
+                marker={"color": BLUE, "size": 9},
+                hovertemplate=hover,
+            )
+        ]
+    band = [*(mean + half).tolist(), *(mean - half).tolist()[::-1]]
+    return [
+        go.Scatter(
+            x=[*where, *where[::-1]],
+            y=band,
+            fill="toself",
+            fillcolor=BAND,
+            line={"width": 0},
+            name="95 %",
+            hoverinfo="skip",
+        ),
+        go.Scatter(x=where, y=mean, mode="lines", name="model", line={"color": BLUE, "width": 3}, hovertemplate=hover),
+    ]
 
 
 def _axis(

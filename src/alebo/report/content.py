@@ -47,7 +47,6 @@ def content(
     optimal = [] if front is None else [n for n, on in zip(front["number"], front["front"], strict=True) if on]
     chosen = best.number if best is not None else optimal[0] if optimal else None
     importance = () if diagnosis is None else diagnosis.importance
-    complete = history.complete
     data: dict[str, Any] = finite(
         {
             "name": name,
@@ -57,14 +56,7 @@ def content(
             "goals": [notation(g) for g in goals.goals],
             "D": len(run.space),
             "dim": None if diagnosis is None else diagnosis.dim,
-            "counts": {
-                "complete": len(complete),
-                "failed": len(history.failed),
-                "infeasible": sum(not goals.feasible(t.outcomes) for t in complete),
-                "pending": len(history.pending),
-                "budget": history.budget,
-                "left": _left(run),
-            },
+            "counts": _counts(run),
             "duration": _duration(spans),
             "empty": _empty(run),
             "best": None if best is None else _trial(best),
@@ -75,13 +67,26 @@ def content(
             "numbers": [] if diagnosis is None else _numbers(diagnosis),
             "importance": [vars(s) for s in importance],
             "importance_from": "" if diagnosis is None else diagnosis.importance_from,
-            "figures": figures(run, diagnosis, spans) if complete else [],
+            "figures": figures(run, diagnosis, spans) if history.complete else [],
             "parameters": parameter_table(run, importance, keep=[*optimal, *([chosen] if chosen is not None else [])]),
             "trials": trial_table(run, importance, REASON),
             "chosen": chosen,
         }
     )
     return data
+
+
+def _counts(run: Run) -> dict[str, int | None]:
+    """How many trials there are of each kind."""
+    history = run.history
+    return {
+        "complete": len(history.complete),
+        "failed": len(history.failed),
+        "infeasible": sum(not run.goals.feasible(t.outcomes) for t in history.complete),
+        "pending": len(history.pending),
+        "budget": history.budget,
+        "left": _left(run),
+    }
 
 
 def notation(goal: Goal) -> str:

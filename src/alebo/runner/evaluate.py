@@ -74,38 +74,46 @@ def run(
     """
     opened = study if isinstance(study, Study) else Study.open(study)
     _check(f, budget, timeout, memory, max_failed)
-    if budget is not None and budget != opened.budget:
-        opened.set_budget(budget)
-    if opened.budget is None:
-        raise InputError(
-            "`budget` says when to stop; this study has none. Pass budget=, the number of evaluations in all."
-        )
+    _set_budget(opened, budget)
     pool = (
         OwnPool(f, workers or 1, timeout, memory, opened.seed)
         if executor is None
         else GivenExecutor(executor, f, workers, timeout, opened.seed)
     )
-    stop = _Stop()
-    opened.while_asking = stop.held_back
-    loop = _Loop(opened, pool, FailureLimit(max_failed), stale_after, callback, on_step, on_start)
+    return _finish(_Loop(opened, pool, FailureLimit(max_failed), stale_after, callback, on_step, on_start))
+
+
+def _set_budget(study: Study, budget: int | None) -> None:
+    if budget is not None and budget != study.budget:
+        study.set_budget(budget)
+    if study.budget is None:
+        raise InputError(
+            "`budget` says when to stop; this study has none. Pass budget=, the number of evaluations in all."
+        )
+
+
+def _finish(loop: _Loop) -> Optimizer:
+    """Evaluate until the end; an interrupt says how to go on, and everything that was started ends."""
+    study, stop = loop.study, _Stop()
+    study.while_asking = stop.held_back
     try:
         with stop.handled():
             loop.go()
     except KeyboardInterrupt as interrupt:
         loop.hold_finished()
-        opened.rescue()
+        study.rescue()
         message = (
-            f"Stopped{interrupt}. {opened.known} evaluations are safe in {opened.where}; {len(loop.running)} were under way "
+            f"Stopped{interrupt}. {study.known} evaluations are safe in {study.where}; {len(loop.running)} were under way "
             "and will be repeated. To go on, run the same command again."
         )
         log.warning("%s", message)
         raise KeyboardInterrupt(message) from None
     finally:
         loop.end()
-        opened.while_asking = nullcontext
-        pool.close()
-        opened.close()
-    return opened.optimizer()
+        study.while_asking = nullcontext
+        loop.pool.close()
+        study.close()
+    return study.optimizer()
 
 
 class _Stop:

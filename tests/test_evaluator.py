@@ -76,7 +76,7 @@ def test_the_last_line_printed(line: str, outcomes: tuple[str, ...], expected: o
         ("import os; os.kill(os.getpid(), 9)", "SIGKILL"),
     ],
 )
-def test_what_goes_wrong_is_one_sentence(code: str, words: str) -> None:
+def test_what_goes_wrong_is_one_message(code: str, words: str) -> None:
     with pytest.raises(EvaluationError, match=words) as caught:
         command(code, "{x}")({"x": 1})
     assert "\n" not in str(caught.value)

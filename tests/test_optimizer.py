@@ -557,7 +557,7 @@ BROKEN: list[Any] = [
 
 
 @pytest.mark.parametrize(("f", "words"), BROKEN)
-def test_a_function_that_never_works_is_stopped_with_a_sentence(f: Any, words: list[str]) -> None:
+def test_a_function_that_never_works_is_stopped_with_a_message(f: Any, words: list[str]) -> None:
     with pytest.raises(EvaluationError) as caught:
         alebo.minimize(f, [(-1, 1)] * D, budget=50, method=Sobol())
     for word in [*words, "At most 50% of the evaluations may fail", "of 10 in this run 10 did", "or raise max_failed"]:
@@ -844,14 +844,14 @@ def test_spaces_smaller_than_the_default_embedding(D: int) -> None:
     assert result.nfev == 9
 
 
-def test_best_under_noise_is_feasible_as_measured_and_as_believed() -> None:
+def test_best_under_noise_is_feasible_as_measured_and_as_estimated() -> None:
     """The model may take a point that was measured beyond the bound for a feasible one; it is not handed out."""
 
-    class Believer(Sobol):
+    class Estimates(Sobol):
         def estimate(self, history: Any, space: Any, goals: Any, seed: int) -> Any:
             return {t.number: {**t.outcomes, "g": Outcome(-1.0)} for t in history.complete}
 
-    opt = Optimizer(Space.from_bounds([(0, 1)] * 2), [Minimize("f"), AtMost("g", 0.0)], method=Believer(), seed=0)
+    opt = Optimizer(Space.from_bounds([(0, 1)] * 2), [Minimize("f"), AtMost("g", 0.0)], method=Estimates(), seed=0)
     for f, g in ((1.0, 0.5), (2.0, -0.5), (3.0, -0.5)):
         opt.tell(opt.ask()[0].number, {"f": f, "g": g})
     assert (opt.best().number, opt.best().note["chosen_by"]) == (1, "posterior mean")

@@ -22,7 +22,16 @@ Array: TypeAlias = NDArray[np.float64]
 
 @dataclass(frozen=True, repr=False)
 class Result:
-    """What `minimize` found. `history` has every trial; `trace[i]` is the best value after evaluation i."""
+    """What `minimize` found. `history` has every trial; `trace[i]` is the best value after evaluation i.
+
+    Attributes:
+        x: The best point, in the order of the parameters.  D
+        fun: Its value, in your sign.
+        history: Every trial.
+        trace: The best value after each finished trial; NaN before the first feasible one.  n
+        optimizer: The optimizer, with which one can go on.
+        message: How the run ended.
+    """
 
     x: Array  # D values in the order of the parameters
     fun: float

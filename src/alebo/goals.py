@@ -16,7 +16,12 @@ Array: TypeAlias = NDArray[np.float64]
 
 
 class Outcome(NamedTuple):
-    """One measured number and, where known, its standard error."""
+    """One measured number and, where known, its standard error.
+
+    Args:
+        mean: The measured number.
+        sem: Its standard error; None where it is not known.
+    """
 
     mean: float
     sem: float | None = None
@@ -24,7 +29,12 @@ class Outcome(NamedTuple):
 
 @dataclass(frozen=True)
 class Minimize:
-    """Make this outcome small; `reference` is the worst value of interest when there are several objectives."""
+    """Make this outcome small; `reference` is the worst value of interest when there are several objectives.
+
+    Args:
+        outcome: The name of the outcome.
+        reference: Its worst value of interest, for the hypervolume; None: derived from the front.
+    """
 
     outcome: str
     reference: float | None = None
@@ -33,7 +43,12 @@ class Minimize:
 
 @dataclass(frozen=True)
 class Maximize:
-    """Make this outcome large; `reference` is the worst value of interest when there are several objectives."""
+    """Make this outcome large; `reference` is the worst value of interest when there are several objectives.
+
+    Args:
+        outcome: The name of the outcome.
+        reference: Its worst value of interest, for the hypervolume; None: derived from the front.
+    """
 
     outcome: str
     reference: float | None = None
@@ -57,7 +72,12 @@ class _Bounded:
 
 @dataclass(frozen=True)
 class AtMost(_Bounded):
-    """A point is feasible only where this outcome, measured with the others, does not exceed `bound`."""
+    """A point is feasible only where this outcome, measured with the others, does not exceed `bound`.
+
+    Args:
+        outcome: The name of the outcome.
+        bound: The largest value that is feasible.
+    """
 
     outcome: str
     bound: float
@@ -66,7 +86,12 @@ class AtMost(_Bounded):
 
 @dataclass(frozen=True)
 class AtLeast(_Bounded):
-    """A point is feasible only where this outcome, measured with the others, reaches `bound`."""
+    """A point is feasible only where this outcome, measured with the others, reaches `bound`.
+
+    Args:
+        outcome: The name of the outcome.
+        bound: The smallest value that is feasible.
+    """
 
     outcome: str
     bound: float
@@ -75,7 +100,11 @@ class AtLeast(_Bounded):
 
 @dataclass(frozen=True)
 class Cost:
-    """What an evaluation consumed (seconds, money): proposals then maximise improvement per unit of it."""
+    """What an evaluation consumed (seconds, money): proposals then maximise improvement per unit of it.
+
+    Args:
+        outcome: The name of the outcome.
+    """
 
     outcome: str
 
@@ -84,7 +113,11 @@ Goal: TypeAlias = Minimize | Maximize | AtMost | AtLeast | Cost
 
 
 class Goals:
-    """All goals of a study. Inside the package every objective is minimised and every constraint reads `g <= 0`."""
+    """All goals of a study. Inside the package every objective is minimised and every constraint reads `g <= 0`.
+
+    Args:
+        goals: One goal or more, at least one of them Minimize or Maximize.
+    """
 
     def __init__(self, goals: Sequence[Goal] | Goal) -> None:
         listed: tuple[Goal, ...] = (
@@ -142,11 +175,25 @@ class Goals:
         return len(self.objectives) == 1
 
     def sign(self, outcome: str) -> float:
-        """+1 where the outcome itself is minimised, -1 where its negative is (Maximize)."""
+        """+1 where the outcome itself is minimised, -1 where its negative is (Maximize).
+
+        Args:
+            outcome: The name of an outcome.
+
+        Returns:
+            The sign.
+        """
         return next((g.sign for g in self.objectives if g.outcome == outcome), 1.0)
 
     def read(self, raw: Any) -> dict[str, Outcome]:
-        """The outcomes of an evaluation, checked: a number for one outcome, or a mapping of numbers or (mean, sem) pairs."""
+        """The outcomes of an evaluation, checked: a number for one outcome, or a mapping of numbers or (mean, sem) pairs.
+
+        Args:
+            raw: What the evaluation returned.
+
+        Returns:
+            The outcomes by name.
+        """
         if not isinstance(raw, Mapping):
             if len(self.outcomes) > 1:
                 raise InputError(
@@ -169,15 +216,36 @@ class Goals:
         return {name: _outcome(name, raw[name]) for name in self.outcomes}
 
     def objective_values(self, outcomes: Mapping[str, Outcome]) -> Array:
-        """The objectives, all to be minimised.  -> m"""
+        """The objectives, all to be minimised.  -> m
+
+        Args:
+            outcomes: What was measured, by name.
+
+        Returns:
+            m values.
+        """
         return np.array([g.sign * outcomes[g.outcome].mean for g in self.objectives])
 
     def violations(self, outcomes: Mapping[str, Outcome]) -> Array:
-        """How far each constraint is exceeded; at most zero where it holds.  -> c"""
+        """How far each constraint is exceeded; at most zero where it holds.  -> c
+
+        Args:
+            outcomes: What was measured, by name.
+
+        Returns:
+            c values.
+        """
         return np.array([c.violation(outcomes[c.outcome].mean) for c in self.constraints])
 
     def feasible(self, outcomes: Mapping[str, Outcome]) -> bool:
-        """Whether the measured outcomes satisfy every constraint."""
+        """Whether the measured outcomes satisfy every constraint.
+
+        Args:
+            outcomes: What was measured, by name.
+
+        Returns:
+            True where all hold.
+        """
         return bool(np.all(self.violations(outcomes) <= 0.0))
 
 

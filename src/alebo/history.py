@@ -28,7 +28,20 @@ class State(StrEnum):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Trial:
-    """One evaluation: its parameters, where it lies in the cube and in the embedding, and what came of it."""
+    """One evaluation: its parameters, where it lies in the cube and in the embedding, and what came of it.
+
+    Args:
+        number: Its place in the history.
+        params: The values by name, as they were run.
+        x: The proposed point of the cube.  D
+        y: Its embedded coordinates; None where it came from elsewhere.  d_e
+        outcomes: What was measured, by name.
+        state: Pending, complete or failed.
+        note: What the method has to remember, plain data.
+        reason: Why it failed or was corrected.
+        asked: False for a point that was reported without having been proposed.
+        earlier: What it was before each correction, oldest first.
+    """
 
     number: int
     params: dict[str, Any]
@@ -48,7 +61,15 @@ class Trial:
         return self.state is State.COMPLETE
 
     def amended(self, reason: str | None = None, **changes: Any) -> Trial:
-        """This trial with `changes`; what it was is kept in `earlier`, with the reason of the correction."""
+        """This trial with `changes`; what it was is kept in `earlier`, with the reason of the correction.
+
+        Args:
+            reason: Why it is corrected.
+            changes: The new fields.
+
+        Returns:
+            The corrected trial.
+        """
         was = replace(self, earlier=(), reason=reason if reason is not None else self.reason)
         return replace(self, **changes, earlier=(*self.earlier, was))
 
@@ -87,7 +108,14 @@ class Trial:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Trial:
-        """The trial that `to_dict` wrote."""
+        """The trial that `to_dict` wrote.
+
+        Args:
+            data: Plain data.
+
+        Returns:
+            The trial.
+        """
         return cls(
             number=int(data["number"]),
             params=dict(data["params"]),
@@ -115,7 +143,12 @@ class Span:
 
 @dataclass(frozen=True, repr=False)
 class History(Sequence[Trial]):
-    """All trials in the order they were created, and how many evaluations may be made in all (None: not known)."""
+    """All trials in the order they were created, and how many evaluations may be made in all (None: not known).
+
+    Args:
+        trials: All trials, in the order of their numbers.
+        budget: How many evaluations may be asked for in all; None: not known.
+    """
 
     trials: tuple[Trial, ...] = ()
     budget: int | None = None
@@ -138,7 +171,14 @@ class History(Sequence[Trial]):
         return f"History({len(self)} trials: {counts}; budget {self.budget})"
 
     def last_note(self, key: str) -> Mapping[str, Any]:
-        """The note of the last trial that notes this; empty where none does."""
+        """The note of the last trial that notes this; empty where none does.
+
+        Args:
+            key: A key of the notes.
+
+        Returns:
+            The note.
+        """
         return next((t.note for t in reversed(self.trials) if key in t.note), {})
 
     @property
@@ -159,7 +199,14 @@ class History(Sequence[Trial]):
         return tuple(t for t in self.trials if t.state is State.FAILED)
 
     def with_trial(self, trial: Trial) -> History:
-        """This history with one more trial, or with the trial of that number replaced."""
+        """This history with one more trial, or with the trial of that number replaced.
+
+        Args:
+            trial: The new or changed trial.
+
+        Returns:
+            The new history; this one stays as it is.
+        """
         if trial.number < len(self.trials):
             return replace(self, trials=(*self.trials[: trial.number], trial, *self.trials[trial.number + 1 :]))
         return replace(self, trials=(*self.trials, trial))

@@ -135,6 +135,12 @@ class Optimizer:
         """The next `q` trials as a list, also for one: `trial = opt.ask()[0]`. They are pending until told or failed.
 
         Queued points come first; the method proposes the others.
+
+        Args:
+            q: How many trials.
+
+        Returns:
+            The trials.
         """
         q = whole("q", q, 1, "Ask for one trial or more.")
         if self.budget is not None and self.asked + q > self.budget:
@@ -237,7 +243,12 @@ class Optimizer:
         return gone
 
     def fail(self, trial: int | Trial, reason: str | None = None) -> Trial:
-        """Record that an evaluation crashed or was given up; the search goes on without it."""
+        """Record that an evaluation crashed or was given up; the search goes on without it.
+
+        Args:
+            trial: The trial or its number.
+            reason: Why, in a few words.
+        """
         failed = replace(self._pending(trial, "fail"), state=State.FAILED, reason=reason)
         self.history = self.history.with_trial(failed)
         return failed
@@ -306,7 +317,11 @@ class Optimizer:
         return cls._of(_saving.Saved.from_dict(data, method=method))
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write everything to one JSON file. A crash while writing leaves the earlier file as it was."""
+        """Write everything to one JSON file. A crash while writing leaves the earlier file as it was.
+
+        Args:
+            path: The file.
+        """
         _saving.write(self.to_dict(), path)
 
     @classmethod

@@ -117,7 +117,14 @@ class Float:
         return self.step is not None or self.digits is not None
 
     def rounded(self, value: float) -> float:
-        """The nearest value that can be proposed."""
+        """The nearest value that can be proposed.
+
+        Args:
+            value: Any number.
+
+        Returns:
+            The value of the grid.
+        """
         if self.step is not None:
             value = round(self.low + round((value - self.low) / self.step) * self.step, _decimals(self.low, self.step))
         elif self.digits is not None:
@@ -135,6 +142,14 @@ class Fidelity(Float):
     """How carefully an evaluation is made (epochs, mesh size, share of the data); `high` is the one that counts.
 
     Unlike a Float it is not embedded but keeps a coordinate of its own: the method may evaluate cheaply first.
+
+    Args:
+        name: Its name.
+        low: The cheapest level.
+        high: The level that counts.
+        log: Whether to search on a logarithmic scale.
+        step: Propose only low, low + step, ..., high.
+        digits: Propose only values of so many significant digits.
     """
 
     @property
@@ -144,7 +159,14 @@ class Fidelity(Float):
 
 @dataclass(frozen=True)
 class Int:
-    """A whole number from `low` to `high`, both included: one coordinate, cut into bins with a value in the middle."""
+    """A whole number from `low` to `high`, both included: one coordinate, cut into bins with a value in the middle.
+
+    Args:
+        name: Its name.
+        low: The smallest value.
+        high: The largest value.
+        log: Whether to search on a logarithmic scale.
+    """
 
     name: str
     low: int
@@ -173,7 +195,12 @@ class Int:
 
 @dataclass(frozen=True)
 class Categorical:
-    """One of several unordered choices: a coordinate for each, decoded by the largest."""
+    """One of several unordered choices: a coordinate for each, decoded by the largest.
+
+    Args:
+        name: Its name.
+        choices: Two or more different values.
+    """
 
     name: str
     choices: tuple[Any, ...]
@@ -195,7 +222,12 @@ class Categorical:
 
 @dataclass(frozen=True)
 class Fixed:
-    """A parameter that keeps one value: no coordinate at all, but part of every proposal."""
+    """A parameter that keeps one value: no coordinate at all, but part of every proposal.
+
+    Args:
+        name: Its name.
+        value: Its value.
+    """
 
     name: str
     value: Any
@@ -213,6 +245,10 @@ class LinearConstraint:
     """A known rule on the parameters, `sum(coefficient * parameter) <= upper`, that every proposal obeys.
 
     Unlike the goals AtMost and AtLeast it is known beforehand and needs no evaluation.
+
+    Args:
+        coefficients: The coefficient of each parameter, by name.
+        upper: The largest value of the sum.
     """
 
     coefficients: Mapping[str, float]
@@ -229,7 +265,14 @@ class LinearConstraint:
             )
 
     def value(self, params: Mapping[str, Any]) -> float:
-        """The left side at `params`."""
+        """The left side at `params`.
+
+        Args:
+            params: The values by name.
+
+        Returns:
+            The sum.
+        """
         return sum(c * float(params[name]) for name, c in self.coefficients.items())
 
 

@@ -24,7 +24,12 @@ Params: TypeAlias = dict[str, Any]
 
 
 class Space:
-    """An ordered set of parameters, and the exact way between their values and a point of the cube [-1, 1]^D."""
+    """An ordered set of parameters, and the exact way between their values and a point of the cube [-1, 1]^D.
+
+    Args:
+        parameters: Float, Int, Categorical, Fixed and at most one Fidelity.
+        constraints: Linear rules that every proposal obeys.
+    """
 
     def __init__(self, parameters: Sequence[Parameter], constraints: Sequence[LinearConstraint] = ()) -> None:
         self.parameters: tuple[Parameter, ...] = tuple(parameters)
@@ -85,7 +90,14 @@ class Space:
 
     @classmethod
     def from_bounds(cls, bounds: Sequence[tuple[float, float]]) -> Space:
-        """Real parameters x0, x1, ... with these bounds."""
+        """Real parameters x0, x1, ... with these bounds.
+
+        Args:
+            bounds: A (low, high) pair for each parameter.
+
+        Returns:
+            The space.
+        """
         try:
             pairs = [(float(low), float(high)) for low, high in bounds]
         except (TypeError, ValueError):
@@ -103,6 +115,13 @@ class Space:
         """A Space from plain data: `{"lr": {"type": "float", "low": 1e-5, "high": 1, "log": True}, "act": ["a", "b"]}`.
 
         Short forms: a pair of numbers is a Float, a list of other things a Categorical, a lone value Fixed.
+
+        Args:
+            description: What each parameter is, by name.
+            constraints: Linear rules that every proposal obeys.
+
+        Returns:
+            The space.
         """
         return cls([parameter_from(name, spec) for name, spec in description.items()], constraints)
 
@@ -173,7 +192,14 @@ class Space:
         return out
 
     def encode(self, params: Mapping[str, Any]) -> Array:
-        """The cube point of these values.  -> D"""
+        """The cube point of these values.  -> D
+
+        Args:
+            params: A value for every parameter.
+
+        Returns:
+            A point of the cube.  D
+        """
         self.check(params)
         x = np.empty(self.dimension)
         if self._numeric:
@@ -188,7 +214,14 @@ class Space:
         return x
 
     def decode(self, x: ArrayLike) -> Params:
-        """The values at a point of the cube: whole numbers rounded, the largest coordinate of a category chosen."""
+        """The values at a point of the cube: whole numbers rounded, the largest coordinate of a category chosen.
+
+        Args:
+            x: A point of the cube.  D
+
+        Returns:
+            A value for every parameter.
+        """
         x = np.asarray(x, dtype=float)
         if x.shape != (self.dimension,):
             raise InputError(f"A cube point of this space has shape ({self.dimension},); got {x.shape}.")
@@ -247,7 +280,12 @@ class Space:
             check_value(p, params[p.name])
 
     def feasible(self, params: Mapping[str, Any], tolerance: float = 1e-9) -> bool:
-        """Whether every linear constraint holds at `params`."""
+        """Whether every linear constraint holds at `params`.
+
+        Args:
+            params: A value for every parameter.
+            tolerance: Relative, for rounding errors.
+        """
         return all(
             c.value(params) <= c.upper + tolerance * max(1.0, abs(c.upper), *(abs(v) for v in c.coefficients.values()))
             for c in self.constraints

@@ -84,7 +84,7 @@ def test_a_cell_that_disagrees_is_named(kept):
     assert "does not" in said
 
 
-def test_a_missing_sweep_is_a_sentence(tmp_path):
+def test_a_missing_sweep_is_refused_with_a_message(tmp_path):
     with pytest.raises(alebo.InputError, match=r"bench\.containment check"):
         s6_containment.data(tmp_path)
 

@@ -153,6 +153,6 @@ def test_noise_is_drawn_by_seed_and_number_and_the_truth_stays() -> None:
         (lambda: Problem("p", [(0, 1)], len, optimisers=np.ones((1, 3))), "1 values"),  # type: ignore[arg-type]
     ],
 )
-def test_bad_input_is_a_sentence(make: object, words: str) -> None:
+def test_bad_input_is_refused_with_a_message(make: object, words: str) -> None:
     with pytest.raises(alebo.InputError, match=words.replace("(", r"\(")):
         make()  # type: ignore[operator]

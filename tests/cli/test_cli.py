@@ -416,7 +416,7 @@ def test_max_failed_is_set_where_the_message_says(here: Path, alebo: Any) -> Non
 # -- what goes wrong ---------------------------------------------------------------------------------------------------
 
 
-def test_errors_are_one_sentence_or_one_json_document(here: Path, alebo: Any) -> None:
+def test_errors_are_one_message_or_one_json_document(here: Path, alebo: Any) -> None:
     said = alebo("run", "nothing.toml")
     assert said.code == 1
     assert said.err.count("\n") == 1

@@ -236,7 +236,7 @@ def test_infinite_values_do_not_train(spy: Spy) -> None:
     assert not spy.seen[-1][0].complete
 
 
-def test_bad_input_is_a_sentence() -> None:
+def test_bad_input_is_refused_with_a_message() -> None:
     with pytest.raises(alebo.InputError, match="search_space"):
         EmbeddingSampler([1, 2])  # type: ignore[arg-type]
     with pytest.raises(alebo.InputError, match="method"):

@@ -122,6 +122,25 @@ class TestGrowing:
             means.append(float(model.objectives[0].moments(torch.from_numpy(y)[None, None])[0]))
         assert means[0] > means[1]  # BoTorch maximises
 
+    @pytest.mark.parametrize("what", ["a constraint", "reported noise", "pending points"])
+    def test_settling_leaves_other_proposals_as_they_are(self, what):
+        """As its meaning says: the mean is trusted only where one noiseless objective is all there is."""
+        goals = [Minimize("value"), AtMost("g", 0.5)] if what == "a constraint" else Minimize("value")
+        method = ALEBO(dim=3, initial=8, settle=0.0, metric=Sampled(samples=4))
+        opt = Optimizer(Space.from_bounds(BOX * 12), goals, method=method, seed=0, budget=14)
+        for _ in range(11):
+            (trial,) = opt.ask()
+            value = bowl(trial.x)
+            outcomes = {"value": (value, 0.1) if what == "reported noise" else value}
+            opt.tell(trial.number, outcomes | ({"g": trial.x[0]} if what == "a constraint" else {}))
+        if what == "pending points":
+            opt.ask()
+        first, second = (
+            replace(method, settle=settle).suggest(opt.history, opt.space, opt.goals, 1, 0)[0].y
+            for settle in (1.0, 0.0)
+        )
+        assert np.array_equal(first, second)
+
     def test_the_first_dimension_follows_the_budget(self):
         dims = [small(ALEBO(), D=100, budget=b).ask()[0].note["dim"] for b in (10, 50, 100, 200, 1000)]
         assert dims == [2, 4, 6, 11, 15]
@@ -156,7 +175,7 @@ def test_it_records_that_its_assumption_fails_once_that_is_clear():
         assert not assumption_fails(replace(history, trials=tuple(noted[:-1])), share)  # too early to say
     last = replace(noted[-1], note={"unexplained": 0.2, "assumption": ASSUMPTION_FAILS})
     history = replace(opt.history, trials=(*noted[:-1], last))
-    assert ALEBO().estimate(history, opt.space, opt.goals, 0) is None  # and then believes what was measured
+    assert ALEBO().estimate(history, opt.space, opt.goals, 0) is None  # and then goes by what was measured
     assert "assumption" in {v.key for v in diagnose(history, opt.space, opt.goals, method=ALEBO()).verdicts}
 
 

@@ -98,7 +98,7 @@ def test_nothing_feasible_yet_is_searched_for() -> None:
     assert opt.best().params["x2"] >= 0.9
 
 
-def test_refusals_are_sentences() -> None:
+def test_refusals_have_messages() -> None:
     with pytest.raises(alebo.InputError, match=r"Plain BO is not defined for several objectives.*alebo"):
         alebo.Optimizer(alebo.Space.from_bounds([(0, 1)] * 3), [GOAL, alebo.Minimize("h")], method=BO())
     with pytest.raises(alebo.InputError, match="initial >= 2"):

@@ -103,7 +103,7 @@ def test_replay_is_quick_at_a_thousand_dimensions() -> None:
     assert time.process_time() - clock < 3.0  # about 0.2 s on one thread
 
 
-def test_refusals_are_sentences() -> None:
+def test_refusals_have_messages() -> None:
     space = alebo.Space.from_bounds([(0, 1)] * 3)
     with pytest.raises(
         alebo.InputError, match=r"CMA-ES is not defined for outcome constraints.*Methods that are: .*alebo"

@@ -17,7 +17,7 @@ PAGE = (Path(__file__).parents[2] / "docs" / "methods.md").read_text()
 
 
 @pytest.mark.parametrize("name", METHODS)
-def test_it_refuses_in_sentences_and_is_plain_data(name: str) -> None:
+def test_it_refuses_with_messages_and_is_plain_data(name: str) -> None:
     laws.is_plain_data(METHODS[name]())
     laws.refuses(METHODS[name]())
 

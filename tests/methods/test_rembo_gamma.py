@@ -68,7 +68,7 @@ def test_membership_is_a_linear_programs(scale):
         assert inside[0] == (scale < 1.0)
 
 
-def test_outside_there_is_a_sentence():
+def test_outside_there_is_refused_with_a_message():
     with pytest.raises(alebo.InputError, match="zonotope"):
         Zonotope.random(10, 2, seed=0).gamma(np.array([[50.0, 0.0]]))
     with pytest.raises(alebo.InputError, match="orthonormal"):

@@ -43,7 +43,7 @@ def test_it_finds_the_minimum_of_three_parameters_among_thirty(tmp_path) -> None
     assert np.array_equal(again.ask()[0].x, opt.ask()[0].x)
 
 
-def test_without_the_sampler_the_sentence_says_how_to_get_it(monkeypatch) -> None:
+def test_without_the_sampler_the_message_says_how_to_get_it(monkeypatch) -> None:
     monkeypatch.setitem(sys.modules, "numpyro", None)
     opt = alebo.Optimizer(alebo.Space.from_bounds([(0, 1)] * 12), GOAL, method=SAASBO(initial=2), seed=0)
     run(opt, 2)

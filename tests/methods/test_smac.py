@@ -106,7 +106,7 @@ def test_nothing_is_left_behind(tmp_path, monkeypatch) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_without_the_library_the_sentence_says_how_to_get_it(monkeypatch) -> None:
+def test_without_the_library_the_message_says_how_to_get_it(monkeypatch) -> None:
     monkeypatch.setitem(sys.modules, "smac", None)
     opt = alebo.Optimizer(SPACE, GOAL, method=SMAC(initial=1), seed=0)
     run(opt, 1)
@@ -114,7 +114,7 @@ def test_without_the_library_the_sentence_says_how_to_get_it(monkeypatch) -> Non
         opt.ask()
 
 
-def test_refusals_are_sentences() -> None:
+def test_refusals_have_messages() -> None:
     with pytest.raises(alebo.InputError, match=r"SMAC is not defined for outcome constraints.*Methods that are"):
         alebo.Optimizer(SPACE, [GOAL, alebo.AtMost("t", 1.0)], method=SMAC())
     with pytest.raises(alebo.InputError, match="trees >= 2"):

@@ -191,6 +191,6 @@ def test_constraints_are_refused_unless_infeasible_counts_as_worst() -> None:
 
 
 @pytest.mark.parametrize("wrong", [{"regions": 0}, {"initial": 1}, {"candidates": 0.5}, {"infeasible": "ignore"}])
-def test_wrong_settings_are_sentences(wrong: dict) -> None:
+def test_wrong_settings_are_refused_with_a_message(wrong: dict) -> None:
     with pytest.raises(alebo.InputError, match="got"):
         TuRBO(**wrong)

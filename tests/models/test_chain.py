@@ -59,7 +59,7 @@ def test_a_state_survives_packing_and_grows_with_the_embedding():
     assert state.padded(3, rng) is state
 
 
-def test_a_chain_that_goes_on_is_as_good_as_one_that_starts_anew():
+def test_a_chain_that_goes_on_is_as_good_as_one_that_starts_again():
     posterior = problem(n=60)
     rng = np.random.default_rng(3)
     _, start = sample(problem(n=30), None, 5, rng)

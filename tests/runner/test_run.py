@@ -277,7 +277,7 @@ def test_bad_input_is_a_message(tmp_path: Path) -> None:
         alebo.run(endless, fn.sphere)
 
 
-def test_missing_parts_are_a_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_parts_are_refused_with_a_message(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     study = create(tmp_path)
     monkeypatch.setitem(sys.modules, "pebble", None)
     with pytest.raises(alebo.MissingPartError, match=r"pip install"):

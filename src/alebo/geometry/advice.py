@@ -144,6 +144,15 @@ def advise(
     sizes are answered from a shipped table; beyond it, chances are computed, which takes up to minutes (`progress`
     is called with the rows done and in all).
 
+    Args:
+        D: How many parameters there are.
+        budget: How many evaluations you can afford.
+        active: How many parameters matter, one number or several to consider; None: not known.
+        progress: Called with (rows done, rows in all).
+
+    Returns:
+        The recommended dimension, and a table of the others.
+
     >>> import alebo
     >>> alebo.advise(D=100, budget=50).recommendation
     9

@@ -30,6 +30,14 @@ Cell: TypeAlias = tuple[str, int, int, int]  # kind, D, active, dim
 def contains_optimum(embedding: Embedding, T: ArrayLike, z: ArrayLike) -> bool:
     """Whether some point of `embedding` inside the cube satisfies T x = z.  (d x D, d)
 
+    Args:
+        embedding: The embedding.
+        T: The map to the true subspace.  d x D
+        z: The optimum in it.  d
+
+    Returns:
+        Whether the embedding contains an optimum.
+
     >>> import alebo
     >>> T = [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]]                       # the first two of three parameters matter
     >>> alebo.contains_optimum(alebo.geometry.identity(3), T, [0.3, -0.9])
@@ -164,6 +172,19 @@ def containment_probability(
     `prior` is "axis" (the paper's), "rotation", or any function (rng, D, active) -> (T, z). `progress` is called
     with (draws done, draws in all). Draw i depends on the seed, the cell and i alone: more samples extend fewer.
 
+    Args:
+        kind: Of embedding: "hypersphere", "gaussian" or "hesbo".
+        D: How many parameters there are.
+        active: How many of them matter.
+        dim: The dimension of the embedding.
+        samples: How many draws.
+        seed: Of the draws.
+        prior: "axis", "rotation", or a function (rng, D, active) -> (T, z).
+        progress: Called with (draws done, draws in all).
+
+    Returns:
+        The probability with its 95 % interval.
+
     >>> import alebo
     >>> print(alebo.containment_probability("hesbo", D=100, active=2, dim=4, samples=400))
     hesbo, D=100, 2 active, dim=4: 0.730 (95 %: 0.684 to 0.771; 400 draws, exactly 0.750)
@@ -195,6 +216,17 @@ def containment_sweep(
     """`containment_probability` of many (kind, D, active, dim), kept in the file `path` and resumed from it.
 
     The file has one line of JSON per finished cell; a line torn by an interruption is dropped and its cell done again.
+
+    Args:
+        cells: (kind, D, active, dim) of each.
+        path: The file; None: nothing is kept.
+        samples: How many draws for each cell.
+        seed: Of the draws.
+        prior: As in `containment_probability`.
+        progress: Called with (cells done, cells in all, the last one).
+
+    Returns:
+        One result for each cell, in order.
     """
     cells = [(str(k), int(D), int(a), int(d)) for k, D, a, d in cells]
     samples = _whole(samples, "samples")

@@ -1,4 +1,4 @@
-"""Where other houses meet ours: the Optuna sampler, and spaces of Optuna and ConfigSpace. Loaded when first used."""
+"""Other libraries: the Optuna sampler, and spaces of Optuna and ConfigSpace. Loaded when first used."""
 
 from __future__ import annotations
 

@@ -88,7 +88,16 @@ class Study(StoredTrials):
 
     @classmethod
     def open(cls, where: str | os.PathLike[str], *, name: str = "alebo", method: Method | None = None) -> Study:
-        """The study that is there. `method` is needed only where its settings are not plain data (a function, say)."""
+        """The study that is there. `method` is needed only where its settings are not plain data (a function, say).
+
+        Args:
+            where: The path, or the URL of a database.
+            name: Which study, where there are several.
+            method: The method, where its settings cannot be stored.
+
+        Returns:
+            The study.
+        """
         study = cls(where, name, must_exist=True)
         if not study._storage.select(name):
             known = ", ".join(map(repr, study._storage.names())) or "none"

@@ -53,7 +53,7 @@ def test_same_value_again_and_another_from_another_start() -> None:
     assert gym.episode("HalfCheetah-v5", w, seed=1) != here
 
 
-def test_sentences(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_error_messages(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(alebo.InputError, match="16 weights"):
         gym.episode("Swimmer-v5", np.zeros(5))
     gym._environment.cache_clear()

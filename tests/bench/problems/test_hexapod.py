@@ -146,7 +146,7 @@ def test_a_robot_that_really_diverges_is_noticed(monkeypatch: pytest.MonkeyPatch
 
 
 @pytest.mark.parametrize("gait", [np.zeros(11), np.full(72, np.nan)])
-def test_a_wrong_gait_is_a_sentence(gait: np.ndarray) -> None:
+def test_a_wrong_gait_is_refused_with_a_message(gait: np.ndarray) -> None:
     with pytest.raises(alebo.InputError, match="72 finite numbers"):
         h.simulate(gait)
 
@@ -158,7 +158,7 @@ def test_missing_mujoco_is_the_pip_line(monkeypatch: pytest.MonkeyPatch) -> None
         h.simulate(np.zeros(72))
 
 
-def test_no_opengl_is_a_sentence_and_a_plot_of_the_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_opengl_gives_a_message_and_a_plot_of_the_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     require_module("matplotlib", "plot")
     monkeypatch.setenv("MUJOCO_GL", "disable")
     walk = h.simulate(h.couple(h.TRIPOD))

@@ -45,7 +45,7 @@ def test_highest_penalty_learns_nothing_and_penalties_are_lasso_s() -> None:
     assert lasso.loss(X, y, np.full(64, 0.4)) == pytest.approx(np.mean(plain), rel=1e-3)
 
 
-def test_sentences(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_error_messages(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(alebo.InputError, match="simple"):
         lasso.synthetic("huge")
     with pytest.raises(alebo.InputError, match="64 features"):

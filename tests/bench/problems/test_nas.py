@@ -191,19 +191,21 @@ def test_a_cell_outside_the_file_is_a_failed_trial(small_file: tuple[Path, list[
         p.evaluate(np.random.default_rng(99).random(36))
 
 
-def test_no_path_is_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_path_is_refused_with_a_message(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(nas.VARIABLE, raising=False)
     with pytest.raises(alebo.StudyError, match=nas.VARIABLE):
         problem("nasbench101-36")
 
 
-def test_missing_file_is_a_sentence(tmp_path: Path) -> None:
+def test_missing_file_is_refused_with_a_message(tmp_path: Path) -> None:
     with pytest.raises(alebo.StudyError, match="must be readable"):
         nas.nasbench101(tmp_path / "absent.tfrecord")
 
 
 @pytest.mark.parametrize("damage", ["text", "cut", "payload", "empty", "rows", "metrics"])
-def test_wrong_file_is_a_sentence(damage: str, small_file: tuple[Path, list[np.ndarray]], tmp_path: Path) -> None:
+def test_wrong_file_is_refused_with_a_message(
+    damage: str, small_file: tuple[Path, list[np.ndarray]], tmp_path: Path
+) -> None:
     good = small_file[0].read_bytes()
     bad = {
         "text": b"this is a text file of some length, not records\n" * 5,

@@ -48,7 +48,7 @@ def test_evaluates_anywhere(seed: int) -> None:
     assert 0 < tuning.log_loss(values(seed)) < 5
 
 
-def test_sentences(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_error_messages(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(alebo.InputError):
         tuning.log_loss(list((tuning.DEFAULTS | {"trees": 10_000}).values()))
     tuning._folds.cache_clear()

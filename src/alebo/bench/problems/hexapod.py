@@ -26,8 +26,8 @@ Array: TypeAlias = NDArray[np.float64]
 
 LEGS = ("front_left", "front_right", "middle_left", "middle_right", "rear_left", "rear_right")
 JOINTS = ("coxa", "femur", "tibia")
-KINDS = ("amplitude", "offset", "phase", "frequency")
-NAMES = tuple(f"{leg}_{joint}_{kind}" for leg in LEGS for joint in JOINTS for kind in KINDS)
+COEFFICIENTS = ("amplitude", "offset", "phase", "frequency")
+NAMES = tuple(f"{leg}_{joint}_{kind}" for leg in LEGS for joint in JOINTS for kind in COEFFICIENTS)
 BOUNDS = {"amplitude": (0.0, 0.6), "offset": (-0.6, 0.6), "phase": (-math.pi, math.pi), "frequency": (0.2, 1.4)}
 
 SECONDS = 30.0  # the paper's T = 3000 steps of 10 ms
@@ -154,7 +154,7 @@ def couple(tripod: ArrayLike) -> Array:
     every such gait.
     """
     p = dict(zip(TRIPOD_BOUNDS, np.asarray(tripod, dtype=float), strict=True))
-    gait = np.empty((len(LEGS), len(JOINTS), len(KINDS)))
+    gait = np.empty((len(LEGS), len(JOINTS), len(COEFFICIENTS)))
     for i, leg in enumerate(LEGS):
         first = leg in ("front_left", "middle_right", "rear_left")
         base = (-0.5 if first else 0.5) * p["tripod_phase"]

@@ -7,7 +7,7 @@ TORCH := $(shell sed -n 's/^torch==/torch==/p' constraints.txt)
 # One thread a process: the matrices are small, and two workers share two cores.
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: help demo test slow lint format types bench bench-quick figures faults docs picture system-parts constraints clean
+.PHONY: help demo test slow lint format types bench bench-quick figures faults fuzz docs picture system-parts constraints clean
 
 help:
 	@echo "make demo         optimize Branin in 100 dimensions: live progress, a picture, what to try next"
@@ -18,6 +18,7 @@ help:
 	@echo "make bench-quick  the main comparison in small, about five minutes"
 	@echo "make figures      the paper's tables and figures from stored runs"
 	@echo "make faults       the fault laboratory: kill, cut, flip and starve running studies (a quarter of an hour)"
+	@echo "make fuzz         damaged input of every kind, FUZZ_INPUTS=2000 of each (FUZZ_SEED, FUZZ_TARGETS)"
 	@echo "make docs         the documentation, as pages in build/site (make picture: the README's picture)"
 
 # Torch first and alone: its CPU build then stays, whatever the other packages ask for.
@@ -63,6 +64,9 @@ figures: $(READY)
 
 faults: $(READY)
 	$(BIN)/python -m tests.faults
+
+fuzz: $(READY)
+	$(BIN)/python -m tests.fuzz
 
 docs: $(READY)
 	$(BIN)/python -m mkdocs build --strict

@@ -285,3 +285,32 @@ def test_a_watcher_whose_worker_is_dead_already_ends() -> None:
     nobody.wait()
     words = [sys.executable, "-I", "-S", SUPERVISOR, "watch", str(nobody.pid), "no-such-worker"]
     assert subprocess.run(words, timeout=30, check=False).returncode == 0
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "9" * 5000,
+        "[" * 100_000,
+        "a" * 1_000_000,
+        "\udcff{",
+        '{"loss": 1' + "0" * 400 + "}",
+        "[]",
+        '{"loss": []}',
+        '{"loss": {}}',
+    ],
+)
+def test_unusable_output_is_an_evaluation_error(text: str, tmp_path: Path) -> None:
+    """Digits, brackets and words without end are refused at once, printed as well as written."""
+    evaluator = CommandEvaluator(("true",), ("loss",))
+    path = tmp_path / "outcomes.json"
+    path.write_bytes(text.encode("utf-8", "surrogateescape"))
+    with pytest.raises(EvaluationError):
+        evaluator._from_line(text)
+    with pytest.raises(EvaluationError):
+        evaluator._from_file(path)
+
+
+def test_an_unclosed_quote_in_a_command() -> None:
+    with pytest.raises(InputError, match="Close the quote"):
+        CommandEvaluator("echo 'a {params}", ("loss",))  # type: ignore[arg-type]

@@ -29,6 +29,7 @@ RANK = {
     "acquisition": 2,
     "methods": 3,
     "_failures": 1,
+    "_schema": 1,
     "_best": 4,
     "_checks": 1,
     "_frame": 4,

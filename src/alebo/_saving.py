@@ -65,7 +65,7 @@ class Saved:
         made = method_from_dict(data["method"]) if method is None else method
         trials = tuple(Trial.from_dict(t) for t in data["trials"])
         for i, t in enumerate(trials):
-            _check_trial(i, t, space, goals)
+            check_trial(i, t, space, goals)
         queue = tuple(space.canonical(p) for p in data.get("queue", ()))
         return cls(space, goals, made, data["seed"], History(trials, data["budget"]), queue)
 
@@ -125,7 +125,7 @@ def read(path: str | os.PathLike[str], *, method: Method | None = None) -> Saved
         ) from None
 
 
-def _check_trial(place: int, t: Trial, space: Space, goals: Goals) -> None:
+def check_trial(place: int, t: Trial, space: Space, goals: Goals) -> None:
     """Refuse a stored trial that does not fit this study."""
     wrong = ""
     if t.number != place:
@@ -144,7 +144,7 @@ def _check_trial(place: int, t: Trial, space: Space, goals: Goals) -> None:
         raise StudyError(f"Stored trials must fit their study; trial {place} {wrong}. Use a backup of the file.")
     space.check(t.params)
     for was in t.earlier:
-        _check_trial(place, replace(was, number=place), space, goals)
+        check_trial(place, replace(was, number=place), space, goals)
 
 
 def _plain_method(method: Method) -> dict[str, Any]:

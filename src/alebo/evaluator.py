@@ -48,7 +48,12 @@ class CommandEvaluator:
 
     def __post_init__(self) -> None:
         command: Any = self.command
-        words = shlex.split(command) if isinstance(command, str) else list(command)
+        try:
+            words = shlex.split(command) if isinstance(command, str) else list(command)
+        except ValueError as error:  # a quote that is not closed
+            raise InputError(
+                f"A command is words as in a shell; {command!r:.80} cannot be split: {error}. Close the quote."
+            ) from None
         object.__setattr__(self, "command", tuple(map(str, words)))
         object.__setattr__(self, "outcomes", tuple(self.outcomes))
         if not self.command or not self.command[0]:
@@ -157,15 +162,16 @@ class CommandEvaluator:
 
     def _from_file(self, path: Path) -> dict[str, Any]:
         try:
-            text = path.read_text()
+            text = path.read_text(encoding="utf-8", errors="replace")
         except FileNotFoundError:
             raise EvaluationError(
                 "The command must write its outcomes to {outcomes}; it ended without writing them."
             ) from None
         try:
-            return self._checked(json.loads(text), text)
-        except json.JSONDecodeError as error:
+            data = json.loads(text)
+        except (ValueError, RecursionError) as error:  # no JSON, a number of 5000 digits, or nested without end
             raise EvaluationError(f"The outcomes file must be JSON; it holds {text[:80]!r} ({error}).") from None
+        return self._checked(data, text)
 
     def _from_line(self, printed: str) -> dict[str, Any]:
         lines = [line.strip() for line in printed.splitlines() if line.strip()]
@@ -176,12 +182,15 @@ class CommandEvaluator:
             )
         last = lines[-1]
         try:
-            return self._checked(json.loads(last), last)
-        except json.JSONDecodeError:
-            pairs = re.findall(r"([\w.-]+)\s*[=:]\s*([^\s,;]+)", last)
+            data = json.loads(last)
+        except (ValueError, RecursionError):
+            pairs = re.findall(r"(?<![\w.-])([\w.-]+)\s*[=:]\s*([^\s,;]+)", last)  # each word is tried once
             if pairs and all(_is_number(v) for _, v in pairs):
                 return self._checked({k: float(v) for k, v in pairs}, last)
-        raise EvaluationError(f"The last line printed must hold {_wanted(self.outcomes)}; got {last[:80]!r}.")
+            raise EvaluationError(
+                f"The last line printed must hold {_wanted(self.outcomes)}; got {last[:80]!r}."
+            ) from None
+        return self._checked(data, last)
 
     def _checked(self, data: Any, text: str) -> dict[str, Any]:
         if not isinstance(data, Mapping) and len(self.outcomes) == 1:
@@ -194,9 +203,11 @@ class CommandEvaluator:
         chosen = {n: tuple(data[n]) if isinstance(data[n], list) else data[n] for n in self.outcomes}
         for n, v in chosen.items():
             numbers = v if isinstance(v, tuple) else (v,)
-            if len(numbers) > 2 or not all(isinstance(x, int | float) and not isinstance(x, bool) for x in numbers):
+            if len(numbers) not in (1, 2) or not all(
+                isinstance(x, int | float) and not isinstance(x, bool) for x in numbers
+            ):
                 raise EvaluationError(f"Outcome {n!r} must be a number or [mean, standard error]; got {data[n]!r:.60}.")
-            if not all(math.isfinite(x) for x in numbers):
+            if not all(abs(x) <= sys.float_info.max for x in numbers):  # also of a whole number beyond a float
                 raise EvaluationError(f"Outcome {n!r} must be finite; got {data[n]!r:.60}.")
         return chosen
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import tempfile
@@ -17,7 +18,7 @@ import pytest
 
 import alebo
 from alebo.methods import Sobol
-from alebo.runner._lines import intact
+from alebo.runner._lines import intact, sealed
 
 SPACE = alebo.Space.from_bounds([(-1, 1)] * 3)
 GOAL = alebo.Minimize("loss")
@@ -222,3 +223,27 @@ def test_the_one_optimizer_is_refreshed_not_rebuilt(tmp_path: Path, monkeypatch:
     study.tell(trial.number, 1.0)
     assert study.best().number == trial.number
     assert not made
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (b'"outcomes": {"loss": [0.0, 0.25]}', b'"outcomes": {"loss": [0.0, -0.5]}'),
+        (b'"outcomes": {"loss": [0.0, 0.25]}', b'"outcomes": {"loss": [NaN, 0.25]}'),
+        (b'"outcomes": {"loss": [0.0, 0.25]}', b'"outcomes": {"lost": [0.0, 0.25]}'),
+        (b'"outcomes": {"loss": [0.0, 0.25]}', b'"outcomes": 7'),
+        (b'"study_id": 0', b'"study_id": []'),
+        (b'"worker_id"', b'"worker"'),
+    ],
+)
+def test_a_line_that_another_program_changed_and_sealed_is_refused(tmp_path: Path, old: bytes, new: bytes) -> None:
+    path = tmp_path / "s.log"
+    filled(path)
+    lines = []
+    for line in path.read_bytes().splitlines():
+        record = {k: v for k, v in json.loads(line).items() if k != "crc"}
+        lines.append(sealed(json.loads(json.dumps(record).encode().replace(old, new))))
+    assert b"".join(lines) != path.read_bytes()
+    path.write_bytes(b"".join(lines))
+    with pytest.raises(alebo.StudyError, match="backup"):
+        _ = alebo.Study.open(path).history

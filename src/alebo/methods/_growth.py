@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import geometry
+from .._errors import StudyError
 from .._seeds import derive
 from ..geometry import Polytope
 from ..history import Trial
@@ -52,8 +53,13 @@ class Event:
     @classmethod
     def from_plain(cls, data: Sequence[Any]) -> Event:
         """The event that `to_plain` wrote."""
-        kind, how, at, *given = data
-        return cls(str(kind), int(how), int(at), tuple(tuple(map(float, c)) for c in given[0]) if given else ())
+        try:
+            kind, how, at, *given = data
+            return cls(str(kind), int(how), int(at), tuple(tuple(map(float, c)) for c in given[0]) if given else ())
+        except (TypeError, ValueError, OverflowError):
+            raise StudyError(
+                f"A trial's note holds growths as [kind, number, trial]; got {data!r:.60}. Use a backup of the study."
+            ) from None
 
 
 @dataclass(frozen=True)

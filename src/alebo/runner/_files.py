@@ -20,7 +20,7 @@ from ._claims import FileClaims, NoClaims, new_worker
 from ._journal import Journal
 from ._lines import CREATE_TRIAL, STATE, SYSTEM_ATTR, TRIAL_ATTR
 from ._patience import Patience
-from ._storage import Outcome, Storage
+from ._storage import Outcome, Storage, whole
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -44,15 +44,17 @@ class FileStorage(Storage):
         try:
             if not self.read_only:
                 path.parent.mkdir(parents=True, exist_ok=True)
-            self._journal = Journal(path, claims)
-            self._optuna = JournalStorage(self._journal)
+            with whole(self.where):
+                self._journal = Journal(path, claims)
+                self._optuna = JournalStorage(self._journal)
         except OSError as error:
             raise StudyError(f"A study file must be writable; {path} is not ({error}). Check its folder.") from None
         self._study = -1
         self._writer = new_worker()
 
     def names(self) -> list[str]:
-        return [s.study_name for s in self._optuna.get_all_studies()]
+        with whole(self.where):
+            return [s.study_name for s in self._optuna.get_all_studies()]
 
     def select(self, name: str) -> bool:
         try:
@@ -67,13 +69,15 @@ class FileStorage(Storage):
         self.select(name)
 
     def attributes(self) -> dict[str, Any]:
-        return dict(self._optuna.get_study_user_attrs(self._study))
+        with whole(self.where):
+            return dict(self._optuna.get_study_user_attrs(self._study))
 
     def set_attribute(self, key: str, value: Any) -> None:
         self._optuna.set_study_user_attr(self._study, key, value)
 
     def trials(self) -> list[FrozenTrial]:
-        return self._optuna.get_all_trials(self._study, deepcopy=False)
+        with whole(self.where):
+            return self._optuna.get_all_trials(self._study, deepcopy=False)
 
     def add(self, trial: FrozenTrial) -> bool:
         record = {

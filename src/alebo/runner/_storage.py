@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .._errors import MissingPartError, StudyError
+from .._errors import AleboError, MissingPartError, StudyError
 from .._urls import is_url, redact
 from ._claims import Claims
 from ._patience import Patience
@@ -86,6 +87,28 @@ class Storage(ABC):
     def close(self) -> None:
         """Let go of what this process had claimed."""
         self.claims.close()
+
+
+@contextmanager
+def whole(where: str) -> Iterator[None]:
+    """Inside, stored content that is not what alebo writes is a StudyError: what a storage holds is not trusted."""
+    try:
+        yield
+    except (AleboError, OSError):
+        raise
+    except (
+        LookupError,
+        TypeError,
+        ValueError,
+        AttributeError,
+        AssertionError,
+        ArithmeticError,
+        RecursionError,
+    ) as error:
+        raise StudyError(
+            f"A stored study must be whole; {where} holds something else ({type(error).__name__}: {str(error)[:200]}). "
+            "Use a backup of it."
+        ) from error
 
 
 def require_optuna() -> None:

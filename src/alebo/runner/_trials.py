@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING, Any
 
 from .._errors import AleboError, StateError, StudyError
 from .._propose import as_run
+from .._saving import check_trial
 from ..history import History, State, Trial
 from ..optimizer import ENQUEUED, Optimizer
 from ._claims import new_worker
 from ._records import constraints_of, record_of, shown, trial_of
 from ._spool import Spool
-from ._storage import Outcome, connect
+from ._storage import Outcome, connect, whole
 
 if TYPE_CHECKING:
     from optuna.trial import FrozenTrial
@@ -57,12 +58,14 @@ class StoredTrials:
     def _refreshed(self, trials: list[FrozenTrial] | None = None) -> Optimizer:
         """The one Optimizer of this study, with the history that is stored now (or with these trials)."""
         attributes = self._storage.attributes()  # first: what they say is about trials that are there
-        known = [self._read(t) for t in (self._storage.trials() if trials is None else trials)]
-        for number, record in _amended(attributes).items():
-            if number < len(known):
-                known[number] = Trial.from_dict(record)
-        self._opt.history = History(tuple(known), self._budget(attributes))
-        self._opt.queue = tuple(attributes.get("queue", ()))  # a trial's note says which of them it is
+        stored = self._storage.trials() if trials is None else trials
+        with whole(self.where):
+            known = [self._read(t) for t in stored]
+            for number, record in _amended(attributes).items():
+                if number < len(known):
+                    known[number] = self._fitting(Trial.from_dict(record), number)
+            self._opt.history = History(tuple(known), self._budget(attributes))
+            self._opt.queue = tuple(attributes.get("queue", ()))  # a trial's note says which of them it is
         return self._opt
 
     def _read(self, frozen: FrozenTrial) -> Trial:
@@ -71,8 +74,14 @@ class StoredTrials:
             trial = trial_of(frozen, self._opt.space, self._opt.goals)
             if trial.state is State.PENDING or not frozen.state.is_finished():
                 return trial
-            self._done[number] = trial
+            self._done[number] = self._fitting(trial, number)
         return self._done[number]
+
+    def _fitting(self, trial: Trial, number: int) -> Trial:
+        """This trial, checked if it is complete: one that another program changed may not fit the study."""
+        if trial.complete:
+            check_trial(number, trial, self._opt.space, self._opt.goals)
+        return trial
 
     # -- writing: a trial once when it is asked, its outcome once when it is reported --------------------------------
 

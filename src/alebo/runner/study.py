@@ -21,7 +21,7 @@ from ..space import Space
 from ._claims import new_worker
 from ._lines import META
 from ._records import FORMAT, compare, meta_of, needs_method, plain, span_of
-from ._storage import require_optuna
+from ._storage import require_optuna, whole
 from ._trials import StoredTrials
 
 
@@ -128,7 +128,8 @@ class Study(StoredTrials):
     def _stored_meta(self) -> dict[str, Any] | None:
         attrs = self._storage.attributes()
         found = attrs.get(META, attrs.get(META + ":copy"))
-        return dict(found) if found is not None else None
+        with whole(self.where):
+            return dict(found) if found is not None else None
 
     def _load(self, meta: Mapping[str, Any], method: Method | None) -> None:
         from .. import __version__
@@ -139,16 +140,17 @@ class Study(StoredTrials):
                 f"(format {meta.get('format')}), and this is {__version__} (format {FORMAT}). Run: pip install "
                 f"alebo=={meta.get('alebo')}"
             )
-        if method is None and needs_method(meta):
-            raise StudyError(
-                f"The method {meta['method']['name']!r} of {self.where} has settings that are no plain data "
-                f"({', '.join(needs_method(meta))}). Pass it again: Study.open(..., method=...)."
-            )
-        if method is not None:
-            stored = {**meta, "method": {"name": method.name}}
-            self._opt = Optimizer.from_dict({**stored, "trials": []}, method=method)
-        else:
-            self._opt = Optimizer.from_dict({**meta, "trials": []})
+        with whole(self.where):
+            if method is None and needs_method(meta):
+                raise StudyError(
+                    f"The method {meta['method']['name']!r} of {self.where} has settings that are no plain data "
+                    f"({', '.join(needs_method(meta))}). Pass it again: Study.open(..., method=...)."
+                )
+            if method is not None:
+                stored = {**meta, "method": {"name": method.name}}
+                self._opt = Optimizer.from_dict({**stored, "trials": []}, method=method)
+            else:
+                self._opt = Optimizer.from_dict({**meta, "trials": []})
         self._first_budget = self._opt.budget
         if not self._storage.read_only:
             self._mend()

@@ -19,7 +19,7 @@ from alebo.methods import Sobol
 from tests.runner.postgres import programs, running
 from tests.test_evaluator import FAMILY
 
-from .table import GOAL, Notes, Row, Setting, Slow, compare, finish, fork, left, linger, space, start
+from .table import GOAL, Notes, Row, Setting, Slow, finish, fork, join, left, linger, space, start
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGKILL)
 
@@ -75,15 +75,7 @@ def _workers(row: Row, setting: Setting, where: str, notes: Notes, count: int, t
         processes[k].join()
         row.faults += 1
         processes[k] = start(setting, where, notes)
-    for process in processes:
-        process.join(timeout=300)
-        if process.exitcode != 0:
-            row.stop(f"a driver ended with {process.exitcode}")
-    history = study.history
-    notes.check(row, history)
-    row.lost += sum(not t.complete for t in history)
-    row.twice = max(0, notes.begun_twice() - row.faults)
-    compare(row, history, setting.twin())  # Sobol's k-th point is the same whoever asks
+    row.twice = max(0, join(row, setting, study, notes, processes, timeout=300) - row.faults)
 
 
 def _command(folder: str) -> None:
@@ -194,14 +186,7 @@ def restarts(folder: Path, *, trials: int, every: float, seconds: float, count: 
             else:
                 server.restart(("fast", "immediate")[kind], away=float(rng.uniform(0.1, 1.5)))
             row.faults += 1
-        for process in processes:
-            process.join(timeout=60)
-            if process.exitcode != 0:
-                row.stop(f"a worker ended with {process.exitcode}")
-        history = study.history
-        notes.check(row, history)
-        row.lost += sum(not t.complete for t in history)
-        row.twice = notes.begun_twice()
-        compare(row, history, setting.twin())
-    row.remark = row.remark or f"{len(history.complete)} complete, {time.monotonic() - began:.0f} s"
+        row.twice = join(row, setting, study, notes, processes, timeout=60)
+        complete = len(study.history.complete)
+    row.remark = row.remark or f"{complete} complete, {time.monotonic() - began:.0f} s"
     return row

@@ -20,7 +20,7 @@ from alebo.methods import Sobol
 from tests.runner import functions as fn
 from tests.runner.postgres import programs, running
 
-from .table import GOAL, Notes, Row, Setting, compare, finish, space, start
+from .table import GOAL, Notes, Row, Setting, compare, finish, join, space, start
 
 
 def torn(folder: Path, times: int) -> Row:
@@ -157,15 +157,7 @@ def database_disk_full(folder: Path) -> Row:
             (disk / "ballast").unlink()
             with suppress(RuntimeError):  # it may have ended because its log could not be written
                 server.start()
-            for process in processes:
-                process.join(timeout=200)
-                if process.exitcode != 0:
-                    row.stop(f"a worker ended with {process.exitcode}")
-            history = study.history
-            notes.check(row, history)
-            row.lost += sum(not t.complete for t in history)
-            row.twice = notes.begun_twice()
-            compare(row, history, setting.twin())
+            row.twice = join(row, setting, study, notes, processes, timeout=200)
     finally:
         subprocess.run(["umount", "-l", str(disk)], check=False)
     return row

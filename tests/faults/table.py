@@ -207,6 +207,19 @@ def finish(row: Row, setting: Setting, where: str | Path, notes: Notes, f: Calla
     compare(row, history, setting.twin())
 
 
+def join(row: Row, setting: Setting, study: alebo.Study, notes: Notes, processes: list[Any], timeout: float) -> int:
+    """Wait for workers in processes of their own, and count. Returns how many trials were begun twice."""
+    for process in processes:
+        process.join(timeout=timeout)
+        if process.exitcode != 0:
+            row.stop(f"a worker ended with {process.exitcode}")
+    history = study.history
+    notes.check(row, history)
+    row.lost += sum(not t.complete for t in history)
+    compare(row, history, setting.twin())  # Sobol's k-th point is the same whoever asks
+    return notes.begun_twice()
+
+
 def linger(process: Any, seen: Path, more: int, after: float) -> None:
     """Let a driver report so many outcomes more, then a moment: on a busy machine, too, kills come in the middle."""
 

@@ -3,7 +3,7 @@
 # ruff: noqa: E402
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -26,14 +26,6 @@ from alebo.space import Space
 
 SPACE = alebo.Space.from_bounds([(-1, 1)] * 25)
 DISTRIBUTIONS = alebo.integrations.spaces.to_optuna(SPACE)
-
-
-@pytest.fixture(autouse=True)
-def _quiet() -> Iterator[None]:
-    level = optuna.logging.get_verbosity()
-    optuna.logging.set_verbosity(optuna.logging.WARNING)
-    yield
-    optuna.logging.set_verbosity(level)
 
 
 def suggest(trial: optuna.Trial) -> dict[str, float]:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 
 pytest.importorskip("optuna")
 
-import optuna
 from optuna.samplers import BaseSampler
 from optuna.testing.pytest_samplers import (
     BasicSamplerTestCase,
@@ -17,14 +16,6 @@ from optuna.testing.pytest_samplers import (
 )
 
 from alebo.integrations.optuna import EmbeddingSampler
-
-
-@pytest.fixture(autouse=True)
-def _quiet() -> Iterator[None]:
-    level = optuna.logging.get_verbosity()
-    optuna.logging.set_verbosity(optuna.logging.WARNING)
-    yield
-    optuna.logging.set_verbosity(level)
 
 
 class TestALEBO(BasicSamplerTestCase, RelativeSamplerTestCase, MultiObjectiveSamplerTestCase):

@@ -263,32 +263,33 @@ def test_any_method_can_be_an_arm():
     assert set(shares(opt.history)) == {"initial", "sparse", "turbo"}
 
 
-def test_an_arm_whose_fit_fails_is_skipped_and_the_run_goes_on(monkeypatch):
-    def broken(self, view, q):
-        raise np.linalg.LinAlgError("no factor")
+def broken(self, view, q):
+    raise np.linalg.LinAlgError("no factor")
 
+
+@pytest.fixture
+def started():
+    """A run that has its initial points."""
     opt = Optimizer(SPACE, Minimize("value"), method=Adaptive(initial=3), seed=0)
     for t in opt.ask(3):
         opt.tell(t.number, bowl(t.x))
+    return opt
+
+
+def test_an_arm_whose_fit_fails_is_skipped_and_the_run_goes_on(started, monkeypatch):
     monkeypatch.setattr(FullSpaceArm, "propose", broken)
-    t = opt.ask()[0]
+    t = started.ask()[0]
     assert t.note["arm"] == "embedding"
     assert set(t.note["skipped"]) == {"full", "local"}
     assert "no factor" in t.note["skipped"]["full"]
 
 
-def test_where_every_fit_fails_a_quasi_random_point_comes(monkeypatch):
+def test_where_every_fit_fails_a_quasi_random_point_comes(started, monkeypatch):
     from alebo.methods.adaptive import MethodArm
 
-    def broken(self, view, q):
-        raise np.linalg.LinAlgError("no factor")
-
-    opt = Optimizer(SPACE, Minimize("value"), method=Adaptive(initial=3), seed=0)
-    for t in opt.ask(3):
-        opt.tell(t.number, bowl(t.x))
     monkeypatch.setattr(FullSpaceArm, "propose", broken)
     monkeypatch.setattr(MethodArm, "propose", broken)
-    t = opt.ask()[0]
+    t = started.ask()[0]
     assert set(t.note["skipped"]) == {"full", "local", "embedding"}
     assert np.abs(t.x).max() <= 1.0
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import torch
@@ -37,18 +37,9 @@ QUASI = 64  # dimensions up to which its points are quasi-random
 PERTURBED = 20  # coordinates, on average, in which a start leaves the incumbent
 
 
-def propose(
-    acquisition: Acquisition,
-    domain: Polytope,
-    seed: int,
-    *,
-    around: Array | None = None,
-    extra: Array | None = None,
-    raw: int = 256,
-    starts: int = 8,
-) -> tuple[Array, float]:
-    """The point of the polytope with the largest acquisition, and its value (see `candidates`).  -> d, ()"""
-    points, values = candidates(acquisition, domain, seed, around=around, extra=extra, raw=raw, starts=starts)
+def propose(acquisition: Acquisition, domain: Polytope, seed: int, **how: Any) -> tuple[Array, float]:
+    """The point of the polytope with the largest acquisition, and its value; `how` as in `candidates`.  -> d, ()"""
+    points, values = candidates(acquisition, domain, seed, **how)
     return points[0], float(values[0])
 
 

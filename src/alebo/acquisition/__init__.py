@@ -9,6 +9,7 @@ from .functions import log_ei as log_ei
 from .functions import value_and_gradient as value_and_gradient
 from .maximize import candidates as candidates
 from .maximize import climb as climb
+from .maximize import climb_in_box as climb_in_box
 from .maximize import evaluate as evaluate
 from .maximize import maximise_in_box as maximise_in_box
 from .maximize import perturbed as perturbed

@@ -262,6 +262,17 @@ def maximise_in_box(
     return (alone[0], after) if after > reached[best] else (ends[best], float(reached[best]))
 
 
+def climb_in_box(
+    acquisition: Acquisition, begin: Array, lower: Array, upper: Array, *, iterations: int
+) -> tuple[Array, float]:
+    """The best point reached from the given ones, and its value: they are refined together by L-BFGS-B.  k x d -> d, ()"""
+    begin = np.clip(begin, lower, upper)
+    ends = np.concatenate([_refine(acquisition, begin, lower, upper, iterations), begin])
+    reached = evaluate(acquisition, ends)
+    best = int(np.argmax(reached))
+    return ends[best], float(reached[best])
+
+
 def perturbed(
     centre: Array, lower: Array, upper: Array, count: int, rng: np.random.Generator, *, quasi: bool = False
 ) -> Array:

@@ -16,7 +16,7 @@ import torch
 from numpy.typing import NDArray
 
 from .._seeds import derive, generator
-from ..acquisition import Acquisition, PerCost, maximise_in_box, perturbed
+from ..acquisition import Acquisition, PerCost, climb_in_box, evaluate, perturbed
 from ..geometry import Embedding
 from ..goals import Goals
 from ..models import Mixture, fit_mixture
@@ -38,7 +38,9 @@ FIT = "fit"  # the key of a note under which the next fits find where these ende
 NEAR = (0.02, 0.2, 0.8)  # sides of the boxes around the best points in which the search also starts
 NEARBY = 64  # points in each of them
 WIDEST = 5.0  # times the typical lengthscale: no box is wider than that for a parameter that does nothing
-RAW, STARTS, ITERATIONS = 256, 5, 60  # of the search for the largest acquisition
+FAR = 256  # points over the whole cube or region
+BEST = 3  # of all these points are climbed from, and the best of the FAR: most climbs begin near the incumbent, because
+ITERATIONS = 60  # in many dimensions the largest acquisition of all often lies in a corner where nothing is known
 NAMED = 8  # parameters at most that a finding names
 RELEVANT = 0.95  # share of the inverse squared lengthscales that the named parameters make up
 
@@ -139,25 +141,22 @@ class FullSpaceArm:
         rng = generator(seed, "near")
         weights = _first(model.objectives[0]).lengthscales
         weights = np.minimum(weights / np.exp(np.log(weights).mean()), WIDEST)
-        near = [
-            perturbed(X[i], *_box(X[i], length * weights), NEARBY, rng)
-            for i in (order if side is None else order[:1])
-            for length in NEAR
-        ]
-        u, value = maximise_in_box(
-            acquisition,
-            low,
-            high,
-            seed=seed,
-            starts=STARTS,
-            raw=RAW,
-            extra=np.concatenate(near),
-            iterations=ITERATIONS,
+        near = np.concatenate(
+            [
+                perturbed(X[i], *_box(X[i], length * weights), NEARBY, rng)
+                for i in (order if side is None else order[:1])
+                for length in NEAR
+            ]
         )
+        far = low + rng.random((FAR, D)) * (high - low)
+        points = np.clip(np.concatenate([far, near]), low, high)
+        worth = evaluate(acquisition, points)
+        begin = points[[*np.argsort(-worth)[:BEST], int(np.argmax(worth[:FAR]))]]
+        u, value = climb_in_box(acquisition, begin, low, high, iterations=ITERATIONS)
         if view.space.continuous:
             return u, value
         cube = view.inside(Embedding(2.0 * np.eye(D), -np.ones(D)))
-        points = np.vstack([u, *near])
+        points = np.vstack([u, near])
         x, value = rounded(cube, acquisition, points, view.X[order], seed)
         return 0.5 * (x + 1.0), value
 

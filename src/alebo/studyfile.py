@@ -41,6 +41,7 @@ class StudyFile:
     memory: int | None = None
     max_failed: float = 0.5  # the share of evaluations that may fail
     baseline: tuple[dict[str, Any], ...] = ()  # points to evaluate first
+    names_method: bool = True  # False: `method` is the default, and a stored study keeps its own
 
 
 def load(path: str | Path, *, program: bool = False) -> StudyFile:
@@ -105,6 +106,7 @@ class _Reader:
             space=space,
             goals=goals,
             method=method,
+            names_method="method" in self.data,
             evaluator=evaluator,
             budget=study.get("budget"),
             seed=study.get("seed", 0),
@@ -202,7 +204,9 @@ class _Reader:
         if given is None:
             return default_method()
         settings = {"name": given} if isinstance(given, str) else dict(self.table("method"))
-        name = settings.pop("name", default_method().name)
+        name = settings.pop("name", None)
+        if name is None:  # settings of ALEBO without a name come from files for 0.1, where it was the default
+            name = default_method().name if set(settings) <= set(default_method().settings()) else "alebo"
         try:
             return build(name, **settings)
         except InputError as error:

@@ -237,3 +237,12 @@ def test_bad_input_is_refused_with_a_message() -> None:
         EmbeddingSampler(method=3)  # type: ignore[arg-type]
     with pytest.raises(alebo.InputError, match="free parameter"):
         EmbeddingSampler({"a": FloatDistribution(1, 1)})
+
+
+def test_a_study_begun_with_another_default_keeps_its_method():
+    space = {f"x{i}": optuna.distributions.FloatDistribution(-1, 1) for i in range(3)}
+    study = optuna.create_study(sampler=EmbeddingSampler(space, seed=0, method="sobol"))
+    study.optimize(lambda t: t.suggest_float("x0", -1, 1), n_trials=2)
+    study.sampler = EmbeddingSampler(space, seed=0)
+    study.optimize(lambda t: t.suggest_float("x0", -1, 1), n_trials=1)
+    assert study.sampler._method == alebo.methods.Sobol()

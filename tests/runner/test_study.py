@@ -333,3 +333,14 @@ def test_an_outcome_in_hand_keeps_the_settings_really_run(tmp_path: Path) -> Non
         assert again.history[0].params == {**trial.params, "x0": 0.125}
         with pytest.raises(alebo.InputError, match="its own params"):
             again.tell(trial.params, 1.0, params={"x0": 0.5})
+
+
+def test_a_study_begun_with_another_default_keeps_its_method(tmp_path):
+    space = alebo.Space.from_bounds([(0.0, 1.0)] * 3)
+    begun = alebo.Study.create(tmp_path / "s.journal", space, alebo.Minimize("loss"), method=alebo.methods.Sobol())
+    begun.tell(begun.ask()[0].number, 1.0)
+    again = alebo.Study.create(tmp_path / "s.journal", space, alebo.Minimize("loss"))
+    assert again.method == alebo.methods.Sobol()
+    assert len(again.history) == 1
+    with pytest.raises(alebo.StudyError, match="keeps its method"):
+        alebo.Study.create(tmp_path / "s.journal", space, alebo.Minimize("loss"), method=alebo.methods.CMAES())

@@ -49,7 +49,7 @@ def refresh(page: Path, folder: Path, pictures: Path) -> list[str]:
 
 
 def _table(results: Results, problem: str) -> str:
-    """The table of a problem, and each method against our default, seed by seed."""
+    """The table of a problem, and each method against our ALEBO, seed by seed."""
     some = results.only([problem])
     some = Results(some.runs)  # files that are no runs are the business of `alebo bench table`
     against = "alebo" if some.of(problem, "alebo") and len(some.labels(problem)) > 1 else None

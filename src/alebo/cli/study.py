@@ -53,7 +53,7 @@ def open_study(where: str, *, create: bool, program: bool = False) -> tuple[Stud
         file.storage,
         file.space,
         file.goals,
-        method=file.method,
+        method=file.method if file.names_method else None,
         seed=file.seed,
         budget=file.budget if create else None,  # looking at a study does not change it
         name=file.name,

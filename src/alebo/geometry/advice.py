@@ -237,7 +237,7 @@ def _reason(
     elif choice < D and given and (chance[numbers[-1]] or 0.0) < 0.5:
         parts.append("That is less than even: expect a good point rather than the optimum, or let the embedding grow.")
     if choice < D:
-        parts.append("dim may also be left out: the default method starts small and grows by itself.")
+        parts.append("dim may also be left out: ALEBO starts small and grows by itself.")
     return " ".join(parts)
 
 

@@ -20,6 +20,7 @@ from .._seeds import derive
 from ..goals import AtMost, Goal, Goals, Maximize, Minimize, Outcome
 from ..history import History, State, Trial
 from ..methods import Method
+from ..methods import from_dict as method_from_dict
 from ..methods import to_dict as method_to_dict
 from ..space import Int, Parameter, Space
 from .spaces import from_distribution, to_optuna
@@ -82,6 +83,7 @@ class EmbeddingSampler(BaseSampler):
         if self._search_space is not None:
             _Columns(self._search_space, self._rules)  # a space that cannot be is refused now
         self._method = as_method(method)
+        self._chosen = method is not None  # else a study that is there keeps its own
         self._seed = None if seed is None else int(seed)
         self._budget = budget
         self._independent = independent_sampler or RandomSampler(seed=None if seed is None else seed % 2**32)
@@ -130,6 +132,8 @@ class EmbeddingSampler(BaseSampler):
         """The study's seed, which the first sampler on it decides; all workers derive their embedding from it."""
         facts = study._storage.get_study_system_attrs(study._study_id).get(FACTS)
         method = json.loads(json.dumps(method_to_dict(self._method), default=repr))
+        if facts is not None and not self._chosen and facts["method"] != method:
+            self._method, method = method_from_dict(facts["method"]), facts["method"]
         if facts is not None:
             for word, had, got in (("seed", facts["seed"], self._seed), ("method", facts["method"], method)):
                 if had != got and got is not None:

@@ -53,7 +53,7 @@ class Study(StoredTrials):
             where: A path, or `postgresql://user:password@host/database`.
             space: The parameters.
             goals: What is minimised, maximised or bounded.
-            method: How points are proposed; by default the default method.
+            method: How points are proposed. None: the default method, or the one that the stored study has.
             seed: The same seed and history give the same next point.
             budget: How many evaluations may be made in all; None: not known yet.
             name: A database holds several studies by name.
@@ -80,8 +80,11 @@ class Study(StoredTrials):
             with study._storage.claims.asking():
                 study._begin(meta)
         stored = study._stored_meta() or meta
-        compare(study.where, stored, meta)
-        study._load(stored, opt.method)
+        keeps = method is None and not needs_method(
+            stored
+        )  # the default may be another one than in the version that began it
+        compare(study.where, stored, {**meta, "method": stored.get("method")} if keeps else meta)
+        study._load(stored, None if keeps else opt.method)
         if budget is not None and study.budget != budget:
             study.set_budget(budget)
         return study

@@ -67,7 +67,9 @@ def run(
     before: Callable[[alebo.Optimizer], None] | None = None,
 ) -> Array:
     """The points of `asks` asks of q each; outcomes come `lag` batches late.  -> asks q x D"""
-    opt = alebo.Optimizer(space, goals or alebo.Minimize("loss"), method=method, seed=seed, budget=budget)
+    opt = alebo.Optimizer(
+        space, goals or alebo.Minimize("loss"), method=method or alebo.ALEBO(), seed=seed, budget=budget
+    )
     if before is not None:
         before(opt)
     first, waiting = len(opt.history), []

@@ -245,6 +245,19 @@ def test_linear_constraints_leave_the_box_arms_out_and_the_first_note_says_so():
     assert sum(second.params.values()) <= 2.0 + 1e-9
 
 
+def test_a_fidelity_is_left_to_the_embedding():
+    space = Space([*(Float(f"x{i}", 0, 1) for i in range(5)), alebo.Fidelity("level", 0.1, 1.0)])
+    opt = Optimizer(space, Minimize("value"), method=Adaptive(), seed=0, budget=10)
+    trial = opt.ask()[0]
+    assert set(trial.note["left out"]) == {"full", "local"}
+    assert trial.note["arm"] == "embedding"
+
+
+def test_it_is_the_default_everywhere():
+    assert isinstance(Optimizer(SPACE, Minimize("value")).method, Adaptive)
+    assert alebo.minimize(bowl, [(-1, 1)] * 20, budget=2, seed=0).history[1].note["arm"] == "initial"
+
+
 def test_with_one_arm_it_is_that_method():
     alone = Optimizer(SPACE, Minimize("value"), method=Adaptive(arms=("embedding",)), seed=5, budget=20)
     plain = Optimizer(SPACE, Minimize("value"), method=alebo.ALEBO(), seed=5, budget=20)

@@ -113,7 +113,7 @@ class TestFidelity:
         opt = self.goes_on([Minimize("v")], lambda p: p["x2"] ** 2 + p["n"] + 1 - p["level"], n=20, space=space)
         assert [opt.history[i].params["level"] for i in (9, 14, 19)] == pytest.approx([1.0] * 3)
 
-    @pytest.mark.parametrize("name", sorted(set(alebo.methods.METHODS) - {"alebo"}))
+    @pytest.mark.parametrize("name", sorted(set(alebo.methods.METHODS) - {"alebo", "adaptive"}))
     def test_other_methods_refuse_it_before_the_first_evaluation(self, name):
         with pytest.raises(alebo.InputError, match=r"a Fidelity parameter; got 'epochs'.*make it Fixed"):
             Optimizer(self.space, Minimize("v"), method=alebo.methods.METHODS[name]())

@@ -143,7 +143,13 @@ def test_a_memory_is_short_at_any_dimension() -> None:
 
 
 def test_cold_starts_come_back_as_data_grow() -> None:
-    assert [n for n in range(20, 101) if refreshes(n)] == [21, 26, 34, 43, 55, 71, 91]
+    assert [n for n in range(20, 101) if refreshes(n, 100, dense(100))] == [21, 26, 34, 43, 55, 71, 91]
+
+
+def test_a_rugged_density_restarts_always_where_that_is_cheap_and_every_fourth_time_elsewhere() -> None:
+    assert all(refreshes(n, 100, sparse(0.1)) for n in range(5, 200))
+    assert sum(refreshes(n, 1000, sparse(0.1)) for n in range(100, 200)) < 35
+    assert not any(prior.rugged for prior in PRIORS if "sparse" not in prior.name)
 
 
 def test_reported_variances_scale_with_the_square_of_the_unit() -> None:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import importlib.util
 import re
 from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
+from .by_hand_page import PAGE, in_a_folder
 
 
 def masked(text: str) -> list[str]:
@@ -22,11 +21,5 @@ def masked(text: str) -> list[str]:
 def test_the_page_is_what_happens(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "100")
-    spec = importlib.util.spec_from_file_location("by_hand_page", ROOT / "scripts" / "by_hand_page.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    page = (ROOT / "docs" / "by_hand.md").read_text(encoding="utf-8")
-    again = module.in_a_folder()
-    assert masked(again) == masked(page), "Run: python scripts/by_hand_page.py"
+    page = PAGE.read_text(encoding="utf-8")
+    assert masked(in_a_folder()) == masked(page), "Run: python -m tests.cli.by_hand_page"

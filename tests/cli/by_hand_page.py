@@ -1,6 +1,6 @@
 """Runs three weeks in a laboratory with the `alebo` command, and writes them as docs/by_hand.md.
 
-    python scripts/by_hand_page.py            writes the page
+    python -m tests.cli.by_hand_page            writes the page
 
 tests/cli/test_by_hand_page.py runs the same story and compares it with the page.
 """
@@ -18,7 +18,7 @@ from pathlib import Path
 
 from alebo.cli import main
 
-PAGE = Path(__file__).parents[1] / "docs" / "by_hand.md"
+PAGE = Path(__file__).parents[2] / "docs" / "by_hand.md"
 
 
 class Story:
@@ -63,7 +63,7 @@ def story() -> str:
     s = Story()
     s.say("# Three weeks in a laboratory")
     s.say(
-        "A person measures; no program is called. Everything below is run by `scripts/by_hand_page.py` as it stands here, and a test compares it\n"
+        "A person measures; no program is called. Everything below is run by `tests/cli/by_hand_page.py` as it stands here, and a test compares it\n"
         "with this page. Four settings keep the sheets narrow; with forty the commands are the same."
     )
     s.say("## Monday: old data first, then a sheet")

@@ -140,7 +140,7 @@ def wrong(module: str, target: str, name: str) -> str | None:
             return None
         return "only bench and cli import from alebo itself; name the module"
     if here == "bench":
-        if RANK[there] and any(part.startswith("_") for part in target.split(".")):  # layer 0 is everybody's ground
+        if RANK[there] and any(part.startswith("_") for part in target.split(".")):  # layer 0 is for all
             return "bench uses public modules, as any other user does"
         return None if there != "cli" else "bench does not know the command line"
     if there == "bench" and here != "cli":
@@ -156,6 +156,12 @@ FOUND = modules()
 def test_every_module_has_its_layer() -> None:
     strange = sorted({part_of(m) for m in FOUND} - set(RANK) - {""})
     assert not strange, f"Give these modules a layer in RANK, and a line in docs/architecture.md: {strange}"
+
+
+def test_the_page_about_the_architecture_names_every_module() -> None:
+    page = (ROOT.parents[1] / "docs" / "architecture.md").read_text(encoding="utf-8")
+    parts = sorted({part_of(m) for m in FOUND} - {"", "__main__"})
+    assert not [p for p in parts if f"`{p}.py`" not in page and f"`{p}/`" not in page and f"`{p}`" not in page]
 
 
 @pytest.mark.parametrize("module", [m for m in FOUND if m])
@@ -193,7 +199,7 @@ def test_no_import_cycles() -> None:
         assert m not in way, "import cycle: " + " -> ".join([*way[way.index(m) :], m])
         if m in done:
             return
-        # a package's __init__ gathers its files; that is no import back
+        # a package's __init__ imports its files; that is no cycle
         for t in graph.get(m, ()):
             walk(t, (*way, m))
         done.add(m)

@@ -109,6 +109,13 @@ class Cost:
     outcome: str
 
 
+def _is_finite(value: Any) -> bool:
+    try:
+        return not isinstance(value, str | bytes | bool) and math.isfinite(value)
+    except (TypeError, OverflowError):
+        return False
+
+
 Goal: TypeAlias = Minimize | Maximize | AtMost | AtLeast | Cost
 
 
@@ -142,10 +149,18 @@ class Goals:
         names = [g.outcome for g in self.objectives]
         if len(set(names)) < len(names):
             raise InputError(f"Each objective is a different outcome; got {names}. Remove the repeated one.")
+        for g in listed:
+            if not isinstance(g.outcome, str) or not g.outcome:
+                raise InputError(f"An outcome's name is a text; got {g.outcome!r:.60}. Write Minimize('loss'), say.")
         for c in self.constraints:
-            if not math.isfinite(c.bound):
+            if not _is_finite(c.bound):
                 raise InputError(
-                    f"A bound is a finite number; {c.outcome!r} has {c.bound}. Drop the goal if any value will do."
+                    f"A bound is a finite number; {c.outcome!r} has {c.bound!r:.60}. Drop the goal if any value will do."
+                )
+        for g in self.objectives:
+            if g.reference is not None and not _is_finite(g.reference):
+                raise InputError(
+                    f"A reference is a finite number or None; {g.outcome!r} has {g.reference!r:.60}. Leave it out."
                 )
         self._check_contradictions()
         self.outcomes: tuple[str, ...] = tuple(dict.fromkeys(g.outcome for g in listed))

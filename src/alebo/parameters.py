@@ -37,6 +37,8 @@ def _check_range(kind: str, name: str, low: float, high: float, log: bool) -> No
         raise InputError(
             f"`low < high` must hold for {name!r}; got low={low}, high={high}. Swap them, or use Fixed for a constant."
         )
+    if not isinstance(log, bool | np.bool_):
+        raise InputError(f"`log` of {name!r} is True or False; got {log!r:.60}.")
     if log and low <= (0.0 if kind == "Float" else 0.5):
         raise InputError(
             f"`low > 0` must hold for {name!r} with log=True; got low={low}. Raise low, or use a linear scale."

@@ -329,7 +329,8 @@ class Space:
                         f"Known: {', '.join(self.names[:8])}{', ...' if len(self) > 8 else ''}."
                     )
                 p = kinds[name]
-                if isinstance(p, Categorical) or (isinstance(p, Float | Int) and p.log):
+                word = isinstance(p, Fixed) and not isinstance(p.value, int | float)
+                if word or isinstance(p, Categorical) or (isinstance(p, Float | Int) and p.log):
                     raise InputError(
                         f"A LinearConstraint speaks of numbers on a linear scale; {name!r} is {p!r}. "
                         "Use log=False for it, or state the rule as an outcome with AtMost."

@@ -54,7 +54,7 @@ class Event:
     def from_plain(cls, data: Sequence[Any]) -> Event:
         """The event that `to_plain` wrote."""
         try:
-            kind, how, at, *given = data
+            kind, how, at, *given = list(data)
             return cls(str(kind), int(how), int(at), tuple(tuple(map(float, c)) for c in given[0]) if given else ())
         except (TypeError, ValueError, OverflowError):
             raise StudyError(
@@ -145,7 +145,8 @@ def embedded(view: View, kind: str, dim: int) -> EmbeddedView:
             "The embedding through the centre holds no point that satisfies the linear constraints; it was moved."
         )
     seen = view.inside(embedding)
-    for data in view.last_note("events") or ():
+    events = view.last_note("events") or ()
+    for data in events if isinstance(events, Sequence) else (events,):
         seen = _with(seen, _whole(Event.from_plain(data), view))
     return seen
 

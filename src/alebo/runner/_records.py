@@ -158,6 +158,14 @@ def constraints_of(trial: Trial, goals: Goals) -> dict[str, float]:
     }
 
 
+def check_owner(owner: Any) -> None:
+    """Refuse an owner of a trial that is not `{"worker": name or null, "attempt": number, ...}`."""
+    if not isinstance(owner, Mapping) or not isinstance(owner.get("worker"), str | None):
+        raise TypeError(f"the owner of a trial is an object with the name of a worker; got {owner!r:.60}")
+    if not isinstance(owner.get("attempt", 0), int):
+        raise TypeError(f"the attempt of a trial is a whole number; got {owner!r:.60}")
+
+
 def trial_of(frozen: FrozenTrial, space: Space, goals: Goals) -> Trial:
     """Our trial from Optuna's. The copy written with the outcome comes first; a missing state is inferred."""
     trial = _trial_of(frozen, space, goals)

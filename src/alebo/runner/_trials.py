@@ -17,7 +17,7 @@ from .._saving import check_trial
 from ..history import History, State, Trial
 from ..optimizer import ENQUEUED, Optimizer
 from ._claims import new_worker
-from ._records import constraints_of, record_of, shown, trial_of
+from ._records import check_owner, constraints_of, record_of, shown, trial_of
 from ._spool import Spool
 from ._storage import Outcome, connect, whole
 
@@ -71,15 +71,17 @@ class StoredTrials:
     def _read(self, frozen: FrozenTrial) -> Trial:
         number = frozen.number
         if number not in self._done:
-            trial = trial_of(frozen, self._opt.space, self._opt.goals)
+            with whole(self.where):
+                trial = self._fitting(trial_of(frozen, self._opt.space, self._opt.goals), number)
+                check_owner(frozen.user_attrs.get("owner", {}))
             if trial.state is State.PENDING or not frozen.state.is_finished():
                 return trial
-            self._done[number] = self._fitting(trial, number)
+            self._done[number] = trial
         return self._done[number]
 
     def _fitting(self, trial: Trial, number: int) -> Trial:
-        """This trial, checked if it is complete: one that another program changed may not fit the study."""
-        if trial.complete:
+        """This trial, checked unless it failed: one that another program changed may not fit the study."""
+        if trial.state is not State.FAILED:
             check_trial(number, trial, self._opt.space, self._opt.goals)
         return trial
 

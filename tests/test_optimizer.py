@@ -639,8 +639,8 @@ def test_tell_and_fail_at_the_wrong_time() -> None:
                 "3 trials",
                 "tell its parameters",
             )
-    refused(StateError, lambda: opt.tell(0, 2.0), "told once", "trial 0 is already complete", "Ask for a new one")
-    refused(StateError, lambda: opt.fail(1), "told once", "already complete")
+    refused(StateError, lambda: opt.tell(0, 2.0), "reported once", "trial 0 is already complete", "Ask for a new one")
+    refused(StateError, lambda: opt.fail(1), "reported once", "already complete")
     refused(InputError, lambda: opt.tell(pending.number, math.nan), "finite", "nan", "fail")
     refused(InputError, lambda: opt.tell(pending.number, {"loss": 1, "extra": 2}), "unknown ['extra']")
     assert record(opt) == before  # nothing was lost, nothing was half told

@@ -225,7 +225,7 @@ class Goals:
         extra = [n for n in raw if n not in self.outcomes]
         if missing or extra:
             raise InputError(
-                f"Told outcomes must be exactly {list(self.outcomes)}; missing {missing}, unknown {extra}. "
+                f"The reported outcomes must be exactly {list(self.outcomes)}; missing {missing}, unknown {extra}. "
                 "Tell them all at once, or call fail for an evaluation that did not finish."
             )
         return {name: _outcome(name, raw[name]) for name in self.outcomes}

@@ -132,7 +132,7 @@ class Optimizer:
         self.queue = (*self.queue, self.space.canonical(params))
 
     def ask(self, q: int = 1) -> list[Trial]:
-        """The next `q` trials as a list, also for one: `trial = opt.ask()[0]`. They are pending until told or failed.
+        """The next `q` trials as a list, also for one: `trial = opt.ask()[0]`. They are pending until `tell` or `fail`.
 
         Queued points come first; the method proposes the others.
 
@@ -257,7 +257,7 @@ class Optimizer:
         found = self._found(trial, verb)
         if found.state is State.PENDING:
             raise StateError(
-                f"`{verb}` is for a trial that was told or failed; trial {found.number} is pending. Use tell or fail for it."
+                f"`{verb}` is for a finished trial; trial {found.number} is pending. Use tell or fail for it."
             )
         return found
 
@@ -265,7 +265,7 @@ class Optimizer:
         found = self._found(trial, verb)
         if found.state is not State.PENDING:
             raise StateError(
-                f"A trial is told once; trial {found.number} is already {found.state.value}. Ask for a new one, correct it "
+                f"A trial is reported once; trial {found.number} is already {found.state.value}. Ask for a new one, correct it "
                 "with amend, or tell its parameters as a new point."
             )
         return found

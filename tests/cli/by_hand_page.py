@@ -102,7 +102,7 @@ def story() -> str:
     s.say("The setting that was really run is stored, not the proposed one. But 6.1 was a typing mistake: it was 0.61.")
     s.run("alebo tell assay.toml 4 yield=0.61+-0.02 --replace --reason 'typing mistake'")
     s.say(
-        "Both are kept in the study; the model sees the valid one only. (Correct the sheet, too, so that it can be told again.) The next points are added to the same sheet, below what is there:"
+        "Both are kept in the study; the model sees the valid one only. (Correct the sheet, too, so that it can be read again.) The next points are added to the same sheet, below what is there:"
     )
     s.run("alebo ask assay.toml --count 2 --output sheet.csv")
     s.say("## The third week")
@@ -120,7 +120,7 @@ def story() -> str:
     s.say("And without the unit:")
     s.run("alebo tell assay.toml --csv sheet.csv")
     s.say(
-        "Rows that were told before, with the same values, do no harm: the whole sheet can be told again and again. (Where a spreadsheet writes `;` between\n"
+        "Rows that were read before, with the same values, do no harm: the whole sheet can be read again and again. (Where a spreadsheet writes `;` between\n"
         "columns, a decimal comma is read as one; `alebo ask --semicolon` writes such a sheet.)"
     )
     s.say("Trial 6 turned out to have been made with the wrong bottle. It is withdrawn:")

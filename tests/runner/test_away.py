@@ -203,7 +203,7 @@ def test_a_late_outcome_is_accepted_if_nobody_was_first(
     late._storage.claims.close()  # cut off for longer than its lease
     assert [t.number for t in other.claim(1)] == [0]
     late.tell(0, 0.25)
-    with pytest.raises(alebo.StateError, match="told once"):
+    with pytest.raises(alebo.StateError, match="reported once"):
         other.tell(0, 0.75)
     assert other.history[0].outcomes["loss"].mean == 0.25
 
@@ -268,7 +268,7 @@ def test_a_refused_outcome_writes_nothing_of_itself(tmp_path: Path) -> None:
     late = b._refreshed().tell(number, 2.0)  # b has checked, and is about to write
     a.tell(number, 1.0)
     size = (tmp_path / "s.log").stat().st_size
-    with pytest.raises(alebo.StateError, match="told once"):
+    with pytest.raises(alebo.StateError, match="reported once"):
         b._finish(late)
     assert (tmp_path / "s.log").stat().st_size == size
     assert b.history[number].outcomes["loss"].mean == 1.0

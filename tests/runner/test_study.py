@@ -118,7 +118,7 @@ def test_told_by_another_is_a_message(tmp_path: Path) -> None:
     a, b = create(tmp_path / "s.log"), create(tmp_path / "s.log")
     number = a.ask()[0].number
     b.tell(number, 1.0)
-    with pytest.raises(alebo.StateError, match="told once"):
+    with pytest.raises(alebo.StateError, match="reported once"):
         a.tell(number, 2.0)
     assert a.history[number].outcomes["loss"].mean == 1.0
 

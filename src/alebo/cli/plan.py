@@ -63,7 +63,7 @@ def from_words(study: Study, where: str, number: int, values: Sequence[str], fai
     missing = [n for n in study.goals.outcomes if n not in outcomes]
     if missing and outcomes:
         raise InputError(
-            f"All outcomes are told together; {missing} missing. Write {' '.join(f'{n}=...' for n in missing)} too."
+            f"All outcomes are reported together; {missing} missing. Write {' '.join(f'{n}=...' for n in missing)} too."
         )
     plan.steps.append(("amend" if replace else "tell", number, outcomes or None, params or None))
     return plan

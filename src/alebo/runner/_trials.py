@@ -88,7 +88,7 @@ class StoredTrials:
     # -- writing: a trial once when it is asked, its outcome once when it is reported --------------------------------
 
     def hold(self, trial: int | Trial, outcomes: Any, params: Mapping[str, Any] | None = None) -> None:
-        """Have this outcome in hand: should the storage be away before it is told, it is kept in a local file."""
+        """Have this outcome in hand: if the storage is away before it is written, it is kept in a local file."""
         number = trial.number if isinstance(trial, Trial) else trial
         known = self._opt.history
         if isinstance(number, int) and 0 <= number < len(known) and number not in self._in_hand:
@@ -115,7 +115,7 @@ class StoredTrials:
             if len(written) == q:
                 return written
             opt = self._refreshed()
-            if owner is not None and opt.budget is not None:  # a worker takes what is left; a person is told
+            if owner is not None and opt.budget is not None:  # a worker takes what is left; a person gets an error
                 q = min(q, len(written) + max(0, opt.budget - opt.asked))
                 if len(written) == q:
                     return written
@@ -149,7 +149,7 @@ class StoredTrials:
             if ours is not None:
                 return ours
             raise StateError(
-                f"A trial is told once; another worker has finished trial {trial.number}. Its outcome stands, and "
+                f"A trial is reported once; another worker has finished trial {trial.number}. Its outcome stands, and "
                 "yours is not written."
             )
         return trial

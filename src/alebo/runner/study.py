@@ -206,7 +206,7 @@ class Study(StoredTrials):
         return self._refreshed().history
 
     def optimizer(self) -> Optimizer:
-        """An Optimizer with the stored history. Tell the study, not it: what it is told is not written."""
+        """An Optimizer with the stored history. Report outcomes to the study: what this object gets is not written."""
         return copy.copy(self._refreshed())
 
     def best(self) -> Trial:

@@ -106,6 +106,7 @@ def best(where: str, *, everything: bool, output: Path | None, as_json: bool) ->
 
 def status(where: str, *, as_json: bool) -> None:
     """How the study stands."""
+    from ..methods.adaptive import finding
     from ..progress import snapshot, status_lines
 
     study, file = open_study(where, create=False)
@@ -124,6 +125,7 @@ def status(where: str, *, as_json: bool) -> None:
                 },
                 "pending_trials": pending,
                 "failures": failures,
+                "finding": finding(history),
                 "storage": study.where,
             }
         )
@@ -136,6 +138,9 @@ def status(where: str, *, as_json: bool) -> None:
         f"{len(history.complete)} complete, {len(pending)} pending, {now.failed} failed, {now.infeasible} infeasible"
     )
     say(show, counts + (f", embedding of {now.dim} dimensions" if now.dim else ""))
+    found = finding(history)
+    if found is not None:
+        say(show, found)
     if pending:
         say(show, "pending: " + ", ".join(map(str, pending[:12])) + (", ..." if len(pending) > 12 else ""))
     for f in failures[-3:]:

@@ -9,6 +9,7 @@ from ..goals import Goals
 from ..history import History
 from ..methods import Method
 from ..methods._fitted import Fitted
+from ..methods.adaptive import finding
 from ..space import Space
 from .embedding import geometry
 from .fit import Fit, cross_validate, judge
@@ -48,6 +49,7 @@ class Diagnosis:
     grows: bool = False
     since_growth: int | None = None  # completed trials in the present dimensions; None where it never grew
     unexplained: float | None = None  # as the method noted when it last said that its assumption fails
+    finding: str | None = None  # what the arms of the adaptive method have found, in words
     fitted: Fitted | None = None  # the method's models themselves, for figures
     sparse: SparseModel | None = None  # the sparse model of all parameters, for figures
 
@@ -102,6 +104,7 @@ def diagnose(
         modelled=method is None or type(method).fitted is not Method.fitted,
         grows=_grows(method),
         unexplained=_unexplained(history),
+        finding=finding(history),
     )
     fitted = fit_models(history, space, goals, method=method, seed=seed) if models is None else models
     if fitted is not None:
@@ -162,4 +165,6 @@ def _grows(method: Method | None) -> bool:
 def _unexplained(history: History) -> float | None:
     """What the model left open, where the last ask noted that a few linear directions do not explain the function."""
     last = history.last_note("unexplained")
+    if "arm" in last:
+        return None  # the embedding is one arm of several, and the others do not share its assumption
     return float(last["unexplained"]) if "assumption" in last else None

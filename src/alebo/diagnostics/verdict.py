@@ -25,7 +25,7 @@ class Verdict:
 def verdicts(d: Diagnosis) -> tuple[Verdict, ...]:
     """Plain words for the numbers, the warnings first."""
     rules = (
-        _failures, _feasibility, _early, _fit, _assumption, _calibration, _noise, _faces, _rank, _contains, _stalled, _parameters,
+        _failures, _feasibility, _early, _fit, _assumption, _calibration, _noise, _faces, _rank, _contains, _stalled, _parameters, _arms,
     )  # fmt: skip
     said = [v for rule in rules for v in rule(d)]
     order = {"warning": 0, "note": 1, "good": 2}
@@ -128,6 +128,10 @@ def _assumption(d: Diagnosis) -> Sequence[Verdict]:
             "point is taken as measured. Try a local search, such as turbo or cmaes.",
         )
     ]
+
+
+def _arms(d: Diagnosis) -> Sequence[Verdict]:
+    return () if d.finding is None else [Verdict("arms", "note", d.finding)]
 
 
 def _calibration(d: Diagnosis) -> Sequence[Verdict]:

@@ -7,13 +7,14 @@ TORCH := $(shell sed -n 's/^torch==/torch==/p' constraints.txt)
 # One thread a process: the matrices are small, and two workers share two cores.
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: help demo test slow lint format types bench bench-quick figures faults fuzz docs picture system-parts constraints clean
+.PHONY: help demo test slow lint audit format types bench bench-quick figures faults fuzz docs picture system-parts constraints clean
 
 help:
 	@echo "make demo         optimize Branin in 100 dimensions: live progress, a picture, what to try next"
 	@echo "make test         the tests (about ten minutes on two cores)"
 	@echo "make slow         the long statistical checks"
 	@echo "make lint types   what pre-commit checks; mypy --strict"
+	@echo "make audit        known vulnerabilities of the pinned packages (needs the network)"
 	@echo "make bench        the speed table"
 	@echo "make bench-quick  the main comparison in small, about five minutes"
 	@echo "make figures      the paper's tables and figures from stored runs"
@@ -45,6 +46,12 @@ slow: $(READY)
 lint: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/python -m pytest -q tests/test_licences.py
+
+# Needs the network. --strict: a package that could not be looked up is a failure, not "no known vulnerabilities".
+audit: $(READY)
+	@test -x build/audit/bin/pip-audit || { $(PYTHON) -m venv build/audit && build/audit/bin/pip install --quiet pip-audit; }
+	build/audit/bin/pip-audit --strict --no-deps --disable-pip -r constraints.txt
 
 format: $(READY)
 	$(BIN)/ruff check --fix .

@@ -1,6 +1,6 @@
 """`make fuzz`: N damaged inputs of every kind (FUZZ_INPUTS, FUZZ_SEED, FUZZ_TARGETS), and a table of what came of them.
 
-A finding is written to build/fuzz with its traceback. Put its input into tests/fuzz/corpus when it is mended.
+A finding is written to build/fuzz with its traceback. Put its input into tests/fuzz/corpus as `found_...` when it is mended.
 """
 
 from __future__ import annotations

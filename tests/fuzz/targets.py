@@ -31,11 +31,13 @@ class Target(ABC):
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         folder.mkdir(parents=True, exist_ok=True)
-        self.corpus = [path.read_bytes() for path in sorted((CORPUS / self.name).glob("*"))]
+        paths = sorted((CORPUS / self.name).glob("*"))
+        self.seeds = [path.read_bytes() for path in paths if not path.name.startswith("found_")]  # good: to be damaged
+        self.found = [path.read_bytes() for path in paths if path.name.startswith("found_")]  # once gave a traceback
 
     def mutated(self, rng: random.Random) -> bytes:
         """One damaged input."""
-        return mutate.damaged_bytes(rng.choice(self.corpus), rng)
+        return mutate.damaged_bytes(rng.choice(self.seeds), rng)
 
     @abstractmethod
     def read(self, data: bytes) -> None:
@@ -53,7 +55,7 @@ class StudyFiles(Target):
     name = "study"
 
     def mutated(self, rng: random.Random) -> bytes:
-        data, kind = rng.choice(self.corpus), rng.randrange(4)
+        data, kind = rng.choice(self.seeds), rng.randrange(4)
         if kind == 0:
             return super().mutated(rng)
         try:
@@ -74,7 +76,7 @@ class SavedStudies(Target):
     name = "saved"
 
     def mutated(self, rng: random.Random) -> bytes:
-        data = rng.choice(self.corpus)
+        data = rng.choice(self.seeds)
         try:
             return mutate.damaged_json(data, rng) if rng.randrange(4) else super().mutated(rng)
         except ValueError:
@@ -110,13 +112,13 @@ class Journals(Target):
                     study.tell(trial.number, {"loss": (0.1 * i, 0.01), "latency": 9.0 + i})
             study.amend(1, {"loss": 0.7, "latency": 3.0})
         data = path.read_bytes()
-        self.corpus += [
+        self.seeds += [
             data,
             re.sub(rb',"crc":"[0-9a-f]{8}"\}', b"}", data),
         ]  # and as written before there were checksums
 
     def mutated(self, rng: random.Random) -> bytes:
-        data, kind = rng.choice(self.corpus), rng.randrange(3)
+        data, kind = rng.choice(self.seeds), rng.randrange(3)
         try:
             if kind == 1:
                 return mutate.damaged_lines(data.decode(), rng).encode()
@@ -157,7 +159,7 @@ class Sheets(Target):
         self.count = 0
 
     def mutated(self, rng: random.Random) -> bytes:
-        data = rng.choice(self.corpus)
+        data = rng.choice(self.seeds)
         if rng.randrange(3):
             return super().mutated(rng)
         return mutate.damaged_lines(data.decode("utf-8", "replace"), rng).encode()

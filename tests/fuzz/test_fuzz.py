@@ -23,10 +23,11 @@ def test_no_damaged_input_gives_a_traceback(name: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", list(TARGETS))
 def test_the_corpus_is_read_or_refused(name: str, tmp_path: Path) -> None:
     target, count = TARGETS[name](tmp_path / name), Count()
-    for data in target.corpus:
+    for data in [*target.seeds, *target.found]:
         attempt(target, data, count)
     assert not count.findings, "\n".join(text for text, _ in count.findings.values())
     assert count.accepted >= 1
+    assert count.refused >= len(target.found)
 
 
 def test_the_campaign_counts_an_exception_as_a_finding(tmp_path: Path) -> None:

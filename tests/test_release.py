@@ -61,7 +61,7 @@ def test_what_is_in_the_packages(dist: Path) -> None:
     (wheel,) = dist.glob("*.whl")
     assert alebo.__version__ in wheel.name
     inside = zipfile.ZipFile(wheel).namelist()
-    for needed in ("alebo/py.typed", "alebo/data/report.html", "alebo/data/containment.json", "alebo/cli/app.py"):
+    for needed in ("alebo/py.typed", "alebo/data/report/page.html", "alebo/data/containment.json", "alebo/cli/app.py"):
         assert needed in inside
     assert not [n for n in inside if n.startswith(("tests", "docs", "results")) or n.endswith(".pyc")]
     (sdist,) = dist.glob("*.tar.gz")

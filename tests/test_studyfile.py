@@ -210,12 +210,12 @@ def test_line_of_finds_the_deepest_known_part() -> None:
     assert line_of(GOOD, ("nothing",)) is None
 
 
-def test_settings_of_alebo_without_a_name_are_those_of_a_file_for_the_first_version(tmp_path):
+def test_a_file_says_whether_it_names_its_method(tmp_path):
     text = '[parameters]\na = [0.0, 1.0]\nb = [0.0, 1.0]\n[goals]\nminimize = "loss"\n'
     for method, name, named in (
-        ("", "adaptive", False),
+        ("", "alebo", False),
         ("[method]\ndim = 2\n", "alebo", True),
-        ("[method]\ninitial = 4\n", "adaptive", True),
+        ('[method]\nname = "adaptive"\narms = ["sparse", "local"]\n', "adaptive", True),
     ):
         path = tmp_path / "study.toml"
         path.write_text(text + method)

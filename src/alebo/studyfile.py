@@ -204,9 +204,7 @@ class _Reader:
         if given is None:
             return default_method()
         settings = {"name": given} if isinstance(given, str) else dict(self.table("method"))
-        name = settings.pop("name", None)
-        if name is None:  # settings of ALEBO without a name come from files for 0.1, where it was the default
-            name = default_method().name if set(settings) <= set(default_method().settings()) else "alebo"
+        name = settings.pop("name", default_method().name)
         try:
             return build(name, **settings)
         except InputError as error:

@@ -253,11 +253,6 @@ def test_a_fidelity_is_left_to_the_embedding():
     assert trial.note["arm"] == "embedding"
 
 
-def test_it_is_the_default_everywhere():
-    assert isinstance(Optimizer(SPACE, Minimize("value")).method, Adaptive)
-    assert alebo.minimize(bowl, [(-1, 1)] * 20, budget=2, seed=0).history[1].note["arm"] == "initial"
-
-
 def test_with_one_arm_it_is_that_method():
     alone = Optimizer(SPACE, Minimize("value"), method=Adaptive(arms=("embedding",)), seed=5, budget=20)
     plain = Optimizer(SPACE, Minimize("value"), method=alebo.ALEBO(), seed=5, budget=20)

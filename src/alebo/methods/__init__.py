@@ -66,8 +66,8 @@ METHODS: dict[str, type[Method]] = {
 
 
 def default_method() -> Method:
-    """The best default we know: an embedding, full-space models and a trust region that share the evaluations."""
-    return Adaptive()
+    """The best default we know: ALEBO in an embedding that grows by itself."""
+    return ALEBO()
 
 
 def lookup(name: str) -> type[Method]:

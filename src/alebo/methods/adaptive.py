@@ -78,7 +78,7 @@ class MethodArm:
 
 @dataclass(frozen=True)
 class Adaptive(Method):
-    """The default: a growing embedding, full-space models and a trust region share the evaluations by their success."""
+    """A growing embedding, full-space models and a trust region share the evaluations by their success."""
 
     arms: tuple[str, ...] = setting(
         ("full", "local", "embedding"),

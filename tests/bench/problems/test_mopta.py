@@ -23,7 +23,7 @@ def installed() -> None:
     try:
         mopta._program()
     except alebo.MissingPartError as error:
-        require_part("MOPTA08", False, str(error))
+        require_part("MOPTA08", False, str(error), in_dev=False)
 
 
 @pytest.fixture

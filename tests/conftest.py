@@ -9,6 +9,9 @@ from importlib.util import find_spec
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # before Torch and BLAS are loaded: two workers share two cores
 
+import pytest
+from hypothesis import HealthCheck, settings
+
 # Under `nohup`, or in the background of a shell, these are ignored, and programs that tests start would inherit that.
 for _number, _default in (
     (signal.SIGINT, signal.default_int_handler),
@@ -16,9 +19,6 @@ for _number, _default in (
 ):
     if _number is not None and signal.getsignal(_number) is signal.SIG_IGN:
         signal.signal(_number, _default)
-
-import pytest
-from hypothesis import HealthCheck, settings
 
 settings.register_profile(
     "alebo",

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -47,3 +49,12 @@ def alebo(capsys: pytest.CaptureFixture[str]) -> Any:
         return Said(int(code or 0), said.out, said.err)
 
     return run
+
+
+def new(alebo: Any, *more: str, budget: int = 6, method: str = "sobol", evaluator: Sequence[str] = ()) -> None:
+    """`alebo new` of a study with 20 parameters, evaluated by sim.py unless told."""
+    words = evaluator or ["--command", f"{sys.executable} -S sim.py {{params}}"]
+    said = alebo(
+        "new", "--param", "x[20]=0:1", "--minimize", "loss", "--budget", str(budget), "--method", method, *words, *more
+    )
+    assert said.code == 0, said.err

@@ -1,0 +1,79 @@
+"""The best trial, the front and the trace: feasible, at the target fidelity, under noise."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import alebo
+from alebo import (
+    AtLeast,
+    AtMost,
+    InputError,
+    Maximize,
+    Minimize,
+    Optimizer,
+    Space,
+    StateError,
+)
+from alebo.goals import Outcome
+
+from .runs import D, Sobol, optimizer, refused, sphere
+
+
+def test_best_obeys_the_constraints() -> None:
+    opt = optimizer(Sobol(), [Maximize("score"), AtLeast("speed", 1.0)])
+    for score, speed in ((9, 0.5), (3, 1.0), (2, 5.0)):
+        opt.tell(opt.ask()[0].number, {"score": score, "speed": speed})
+    assert opt.best().outcomes["score"].mean == 3
+    worst = optimizer(Sobol(), [Maximize("score"), AtLeast("speed", 1.0)])
+    worst.tell(worst.ask()[0].number, {"score": 1, "speed": 0})
+    refused(StateError, worst.best, "satisfy the constraints", "trial 0", "loosen a bound")
+
+
+def test_several_objectives_have_a_front_and_no_best() -> None:
+    opt = optimizer(Sobol(), [Minimize("a"), Maximize("b")])
+    for a, b in ((1, 1), (2, 2), (2, 1), (0, 0), (0, 0)):
+        opt.tell(opt.ask()[0].number, {"a": a, "b": b})
+    assert [t.number for t in opt.front()] == [0, 1, 3]
+    refused(StateError, opt.best, "one objective", "there are 2", "front()")
+    refused(StateError, optimizer().front, "several objectives", "best()")
+    refused(
+        InputError,
+        lambda: alebo.minimize(sphere, [(0, 1)] * D, goals=[Minimize("a"), Minimize("b")]),
+        "one objective",
+        "front()",
+    )
+
+
+def test_the_hypervolume_grows_with_every_trade_off() -> None:
+    goals = [Minimize("a", reference=3.0), Maximize("b", reference=0.0), AtMost("c", 0.0)]
+    opt = optimizer(Sobol(), goals)
+    for a, b, c in ((1, 1, 0), (2, 2, 0), (0, 9, 1), (2, 1, 0)):
+        opt.tell(opt.ask()[0].number, {"a": a, "b": b, "c": c})
+    opt.fail(opt.ask()[0].number)
+    opt.ask()  # pending: not yet counted
+    assert opt.hypervolumes().tolist() == [2.0, 3.0, 3.0, 3.0, 3.0]
+    assert opt.hypervolumes([4.0, 0.0]).tolist() == [3.0, 5.0, 5.0, 5.0, 5.0]
+    refused(InputError, lambda: opt.hypervolumes([1.0]), "one finite number for each", "'a'")
+    refused(StateError, optimizer().hypervolumes, "several objectives", "best()")
+    free = optimizer(Sobol(), [Minimize("a"), Maximize("b")])
+    assert free.hypervolumes().tolist() == []
+    for a, b in ((1, 1), (2, 2)):
+        free.tell(free.ask()[0].number, {"a": a, "b": b})
+    inferred = free.hypervolumes()  # reference (2.1, 0.9)
+    assert inferred.tolist() == pytest.approx([1.1 * 0.1, 1.1 * 0.1 + 0.1 * 1.0])
+
+
+def test_best_under_noise_is_feasible_as_measured_and_as_estimated() -> None:
+    """The model may take a point that was measured beyond the bound for a feasible one; it is not handed out."""
+
+    class Estimates(Sobol):
+        def estimate(self, history: Any, space: Any, goals: Any, seed: int) -> Any:
+            return {t.number: {**t.outcomes, "g": Outcome(-1.0)} for t in history.complete}
+
+    opt = Optimizer(Space.from_bounds([(0, 1)] * 2), [Minimize("f"), AtMost("g", 0.0)], method=Estimates(), seed=0)
+    for f, g in ((1.0, 0.5), (2.0, -0.5), (3.0, -0.5)):
+        opt.tell(opt.ask()[0].number, {"f": f, "g": g})
+    assert (opt.best().number, opt.best().note["chosen_by"]) == (1, "posterior mean")

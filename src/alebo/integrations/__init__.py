@@ -1,4 +1,4 @@
-"""Other libraries: the Optuna sampler, and spaces of Optuna and ConfigSpace. Loaded when first used."""
+"""Other libraries: the Optuna sampler, the search for scikit-learn, and spaces of Optuna and ConfigSpace. Loaded when first used."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from . import optuna as optuna
+    from . import sklearn as sklearn
     from . import spaces as spaces
 
-__all__ = ["optuna", "spaces"]
+__all__ = ["optuna", "sklearn", "spaces"]
 
 
 def __getattr__(name: str) -> Any:

@@ -18,7 +18,7 @@ import socket
 import threading
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from functools import cache
 from pathlib import Path
@@ -74,6 +74,7 @@ class Claims(ABC):
     def __init__(self) -> None:
         self._free: dict[str, float] = {}  # worker -> when its lock was first seen free (monotonic)
         self._stop: threading.Event | None = None
+        self.waiting: Callable[[], AbstractContextManager[None]] = nullcontext  # around a wait for a lock
 
     @abstractmethod
     def asking(self) -> AbstractContextManager[None]:
@@ -178,16 +179,18 @@ class _Handle:
 
 
 @contextmanager
-def _locked(path: str, place: int) -> Iterator[None]:
+def _locked(path: str, place: int, waiting: Callable[[], AbstractContextManager[None]] = nullcontext) -> Iterator[None]:
     """Alone at this place, among threads (a POSIX lock does not tell them apart) and among processes."""
     with _Handle.of(path).thread_lock(place):
-        while True:
-            handle = _Handle.of(path)
-            fcntl.lockf(handle.file, fcntl.LOCK_EX, 1, place)
-            if _same_file(handle.file, os.path.realpath(path)):
-                break  # else it was deleted while we waited: others lock its successor
-            fcntl.lockf(handle.file, fcntl.LOCK_UN, 1, place)
+        handle = _Handle.of(path)
         try:
+            while True:
+                with waiting():
+                    fcntl.lockf(handle.file, fcntl.LOCK_EX, 1, place)
+                if _same_file(handle.file, os.path.realpath(path)):
+                    break  # else it was deleted while we waited: others lock its successor
+                fcntl.lockf(handle.file, fcntl.LOCK_UN, 1, place)
+                handle = _Handle.of(path)
             yield
         finally:
             fcntl.lockf(handle.file, fcntl.LOCK_UN, 1, place)
@@ -213,7 +216,7 @@ class FileClaims(Claims):
         return _locked(self.path, APPEND)
 
     def asking(self) -> AbstractContextManager[None]:
-        return _locked(self.path, ASK)
+        return _locked(self.path, ASK, self.waiting)
 
     @staticmethod
     def _place(worker: str) -> int:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from .._errors import StudyError
+from ._stop import LOOK
 
 log = logging.getLogger("alebo.runner.storage")
 T = TypeVar("T")
@@ -27,6 +28,7 @@ class Patience:
         where: The storage, as it may be shown.
         seconds: How long one access is tried again before it is given up.
         meanwhile: Called before every pause; what is in hand is brought to safety there.
+        check: Called several times a second during a pause; it raises to end the wait.
     """
 
     where: str
@@ -34,6 +36,7 @@ class Patience:
     first: float = 0.2  # seconds of the first pause; each is up to twice as long as the one before
     longest: float = 5.0
     meanwhile: list[Callable[[], None]] = field(default_factory=list)
+    check: Callable[[], None] | None = None
 
     def wait_for(self, access: Callable[[], T]) -> T:
         """The answer of `access`, which raises `Away` while the storage is away."""
@@ -59,9 +62,16 @@ class Patience:
                     )
                     said = now
                 # jitter, so that many workers do not come back in the same instant
-                time.sleep(max(0.01, min(pause * random.uniform(0.5, 1.5), began + self.seconds - now)))
+                self._sleep(max(0.01, min(pause * random.uniform(0.5, 1.5), began + self.seconds - now)))
                 pause = min(self.longest, 2 * pause)
                 continue
             if began is not None:
                 log.warning("The database of %s answers again.", self.where)
             return answer
+
+    def _sleep(self, seconds: float) -> None:
+        until = time.monotonic() + seconds
+        while (rest := until - time.monotonic()) > 0:
+            if self.check is not None:
+                self.check()
+            time.sleep(min(rest, LOOK))

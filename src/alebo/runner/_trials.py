@@ -19,6 +19,7 @@ from ..optimizer import ENQUEUED, Optimizer
 from ._claims import new_worker
 from ._records import check_owner, constraints_of, record_of, shown, trial_of
 from ._spool import Spool
+from ._stop import Stop
 from ._storage import Outcome, connect, whole
 
 if TYPE_CHECKING:
@@ -48,6 +49,12 @@ class StoredTrials:
         self._done: dict[int, Trial] = {}
         self._opt: Optimizer
         self._first_budget: int | None = None
+
+    def obey(self, stop: Stop | None) -> None:
+        """Have this object's pauses and computations end when a signal says so; None: not any more."""
+        self.while_asking = nullcontext if stop is None else stop.after
+        self._storage.claims.waiting = nullcontext if stop is None else stop.at_once
+        self._storage.patience.check = None if stop is None else stop.check
 
     # -- reading -----------------------------------------------------------------------------------------------------
 

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import logging
 import os
-import signal
-import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, CancelledError, Future, wait
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass
+from math import inf
 from typing import Any
 
 from .._errors import InputError, StateError
@@ -18,6 +17,7 @@ from .._failures import FailureLimit
 from ..history import State, Trial
 from ..optimizer import Optimizer
 from ._pools import GivenExecutor, OwnPool, Running, reason_of
+from ._stop import LOOK, Stop
 from .study import Study
 
 log = logging.getLogger(__name__)
@@ -70,7 +70,7 @@ def run(
         An Optimizer with all that is known.
 
     Ctrl-C, SIGTERM and SIGHUP end the run with a KeyboardInterrupt that says how to go on; nothing that the
-    evaluations started is left running.
+    evaluations started is left running. A method's computation is finished first; a second signal does not wait for it.
     """
     opened = study if isinstance(study, Study) else Study.open(study)
     _check(f, budget, timeout, memory, max_failed)
@@ -94,11 +94,12 @@ def _set_budget(study: Study, budget: int | None) -> None:
 
 def _finish(loop: _Loop) -> Optimizer:
     """Evaluate until the end; an interrupt says how to go on, and everything that was started ends."""
-    study, stop = loop.study, _Stop()
-    study.while_asking = stop.held_back
+    study, stop = loop.study, loop.stop
+    study.obey(stop)
     try:
         with stop.handled():
             loop.go()
+        stop.check()  # it came with the last evaluation
     except KeyboardInterrupt as interrupt:
         loop.hold_finished()
         study.rescue()
@@ -110,63 +111,10 @@ def _finish(loop: _Loop) -> Optimizer:
         raise KeyboardInterrupt(message) from None
     finally:
         loop.end()
-        study.while_asking = nullcontext
+        study.obey(None)
         loop.pool.close()
         study.close()
     return study.optimizer()
-
-
-class _Stop:
-    """Ctrl-C, SIGTERM and SIGHUP as a KeyboardInterrupt, but not in the middle of a method's computation.
-
-    Compiled code may swallow an interrupt and go on with half of its numbers: while a method computes, the first signal
-    is only noted. A second one is not held back.
-    """
-
-    def __init__(self) -> None:
-        self.signal = self.holding = 0
-
-    @contextmanager
-    def handled(self) -> Iterator[None]:
-        """Inside, these signals stop the run, unless the program handles them itself."""
-        main, driver = threading.current_thread() is threading.main_thread(), os.getpid()
-        defaults = {
-            signal.SIGINT: signal.default_int_handler,
-            signal.SIGTERM: signal.SIG_DFL,
-            signal.SIGHUP: signal.SIG_DFL,
-        }
-        found = {n: old for n, old in defaults.items() if main and signal.getsignal(n) == old}
-
-        def stop(number: int, _: Any) -> None:
-            if os.getpid() != driver:  # a process forked from this one: as if there were no handler
-                signal.signal(number, signal.SIG_DFL)
-                os.kill(os.getpid(), number)
-            first, self.signal = not self.signal, number
-            if not (self.holding and first):
-                self.raise_if_asked()
-
-        for number in found:
-            signal.signal(number, stop)
-        try:
-            yield
-        finally:
-            for number, old in found.items():
-                signal.signal(number, old)
-
-    @contextmanager
-    def held_back(self) -> Iterator[None]:
-        """Inside, a method computes."""
-        self.holding += 1
-        try:
-            yield
-        finally:
-            self.holding -= 1
-        self.raise_if_asked()
-
-    def raise_if_asked(self) -> None:
-        if self.signal:
-            by = "" if self.signal == signal.SIGINT else f" by {signal.Signals(self.signal).name}"
-            raise KeyboardInterrupt(by)
 
 
 def _check(f: Any, budget: int | None, timeout: float | None, memory: float | None, max_failed: float) -> None:
@@ -213,6 +161,7 @@ class _Loop:
         self.study, self.pool = study, pool
         self.limit, self.stale_after, self.callback, self.on_step = limit, stale_after, callback, on_step
         self.on_start = on_start
+        self.stop = Stop()
         self.running: list[Running] = []
         self.finished = self.failed = 0
         self.asking = 0.0  # seconds since the last step
@@ -231,6 +180,7 @@ class _Loop:
 
     def go(self) -> None:
         while True:
+            self.stop.check()
             free = self.pool.workers - len(self.running)
             if free > 0:
                 start = time.monotonic()
@@ -239,13 +189,18 @@ class _Loop:
                 for trial in trials:
                     if self.on_start is not None:
                         self.on_start(trial)
-                    self.running.append(self.pool.start(trial))
+                    self.running.append(self._start(trial))
             if self.running:
                 self._collect()
             elif self.study.waiting():  # a worker elsewhere still evaluates; should it die, its trial is ours
                 time.sleep(IDLE)
             else:
                 return
+
+    def _start(self, trial: Trial) -> Running:
+        own = isinstance(self.pool, OwnPool)
+        with nullcontext() if own else self.stop.at_once():  # an executor may evaluate before it returns
+            return self.pool.start(trial)
 
     def _collect(self) -> None:
         futures = [r.future for r in self.running]
@@ -254,8 +209,7 @@ class _Loop:
             rest = max(0.0, min(ends) - time.monotonic()) if ends else None
             # with a worker free, look again: a trial of a worker that died, or a larger budget, may have come
             idle = 10 * IDLE if len(self.running) < self.pool.workers else None
-            limits = [x for x in (rest, idle) if x is not None]
-            wait(futures, timeout=min(limits) if limits else None, return_when=FIRST_COMPLETED)
+            self._wait(futures, min(x for x in (rest, idle, inf) if x is not None))
         elif not any(x.done() for x in futures):
             time.sleep(POLL)
         for r in list(self.running):
@@ -265,6 +219,14 @@ class _Loop:
                 with suppress(Exception):
                     r.future.cancel()
                 self._finish(r, reason=f"TimeoutError: it took longer than {self.pool.timeout} seconds")
+
+    def _wait(self, futures: list[Any], seconds: float) -> None:
+        """Until one of them is done, so many seconds at most, or until a signal says to stop."""
+        until = time.monotonic() + seconds
+        while not wait(futures, min(LOOK, max(0.0, until - time.monotonic())), FIRST_COMPLETED).done:
+            self.stop.check()
+            if time.monotonic() >= until:
+                return
 
     def _tell(self, r: Running) -> None:
         try:
@@ -297,7 +259,8 @@ class _Loop:
         self.finished += 1
         self.failed += trial.state is State.FAILED
         if self.callback is not None:
-            self.callback(trial, self.study)
+            with self.stop.at_once():
+                self.callback(trial, self.study)
         if self.on_step is not None:
             asked, self.asking = self.asking, 0.0
             self.on_step(Step(trial, self.study, asked, time.monotonic() - r.began))

@@ -31,7 +31,7 @@ settings.register_profile(
 settings.load_profile("alebo")
 
 
-OUTSIDE_DEV = ("mopta", "peers")  # large extras that `make test` does not install: their tests run where they are there
+OUTSIDE_DEV = ("mopta", "ax", "peers")  # large extras that `make test` does not install; their tests run elsewhere
 
 
 def require_part(name: str, present: bool, hint: str, *, in_dev: bool = True) -> None:

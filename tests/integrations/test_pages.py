@@ -10,7 +10,10 @@ import pytest
 from tests.conftest import require_module
 
 DOCS = Path(__file__).parents[2] / "docs"
-PAGES = {"sklearn": ("sklearn", "sklearn")}  # page: the module it needs, and the extra that brings it
+PAGES = {
+    "sklearn": ("sklearn", "sklearn"),
+    "ax": ("ax", "ax"),
+}  # page: the module it needs, and the extra that brings it
 
 
 @pytest.mark.parametrize("page", PAGES)

@@ -7,7 +7,7 @@ TORCH := $(shell sed -n 's/^torch==/torch==/p' constraints.txt)
 # One thread a process: the matrices are small, and two workers share two cores.
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: help demo test slow lint audit format types bench bench-quick figures faults fuzz docs picture system-parts constraints clean
+.PHONY: help demo test slow lint audit format types bench bench-quick figures faults fuzz mutants coverage docs picture system-parts constraints clean
 
 help:
 	@echo "make demo         optimize Branin in 100 dimensions: live progress, a picture, what to try next"
@@ -20,6 +20,8 @@ help:
 	@echo "make figures      the paper's tables and figures from stored runs"
 	@echo "make faults       the fault laboratory: kill, cut, flip and starve running studies (a quarter of an hour)"
 	@echo "make fuzz         damaged input of every kind, FUZZ_INPUTS=2000 of each (FUZZ_SEED, FUZZ_TARGETS)"
+	@echo "make mutants      mistakes put into the source, by hand and by a tool: do the tests notice? (MUTANTS=60, MUTANTS_SEED, MUTANTS_OF)"
+	@echo "make coverage     branch coverage by package, of the fast tests"
 	@echo "make docs         the documentation, as pages in build/site (make picture: the README's picture)"
 
 # Torch first and alone: its CPU build then stays, whatever the other packages ask for.
@@ -74,6 +76,20 @@ faults: $(READY)
 
 fuzz: $(READY)
 	$(BIN)/python -m tests.fuzz
+
+MUTANTS ?= 60
+MUTANTS_SEED ?= $(shell date +%Y%m%d)
+
+# The tool that draws mutants has an environment of its own; the tests run in .venv.
+mutants: $(READY)
+	@test -x build/mutation/bin/cosmic-ray || { $(PYTHON) -m venv build/mutation && build/mutation/bin/pip install --quiet "cosmic-ray>=8.7,<9"; }
+	$(BIN)/python -m tests.mutants named
+	build/mutation/bin/python tests/mutants/generate.py $(MUTANTS_SEED) $(MUTANTS) build/mutants.json $(MUTANTS_OF)
+	$(BIN)/python -m tests.mutants drawn build/mutants.json
+
+coverage: $(READY)
+	$(BIN)/python -m pytest -n 2 --cov=alebo --cov-branch --cov-report=json:build/coverage.json --cov-report=
+	$(BIN)/python -m tests.coverage build/coverage.json
 
 docs: $(READY)
 	$(BIN)/python -m mkdocs build --strict

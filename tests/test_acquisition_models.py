@@ -154,3 +154,11 @@ def test_perturbed_points_keep_most_coordinates() -> None:
     assert 12 < moved.mean() < 28
     assert P.min() >= 0.0
     assert P.max() <= 1.0
+
+
+def test_expected_hypervolume_is_lower_near_a_pending_point() -> None:
+    pending = NEW[:1]
+    without, with_one = (NoisyLogEHVI([DENSE, TWO], pending=p, seed=0) for p in (None, pending))
+    at, away = pending.unsqueeze(-2), NEW[3:4].unsqueeze(-2)
+    assert float(with_one(at)) < float(without(at)) - 2.0  # what it would bring is on the way
+    assert float(with_one(away)) == pytest.approx(float(without(away)), abs=1.0)

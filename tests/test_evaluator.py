@@ -252,6 +252,25 @@ def test_nothing_that_a_command_started_outlives_it(tmp_path: Path, end: str, wo
     assert gone(tmp_path, 3)
 
 
+STUBBORN = """
+import os, signal, sys, time
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+if os.fork() == 0:
+    open(os.path.join(sys.argv[1], str(os.getpid())), "w").close()
+    time.sleep(300)
+open(os.path.join(sys.argv[1], str(os.getpid())), "w").close()
+time.sleep(300)
+"""
+
+
+def test_a_command_that_ignores_term_ends(tmp_path: Path) -> None:
+    start = time.monotonic()
+    with pytest.raises(EvaluationError, match=r"within 0\.6 s"):
+        command(STUBBORN, str(tmp_path), "{x}", timeout=0.6)({"x": 1})
+    assert time.monotonic() - start < 10
+    assert gone(tmp_path, 2)
+
+
 def test_a_flood_of_output_is_not_kept_and_the_last_line_is_read() -> None:
     flood = "import sys\nfor _ in range(200): sys.stderr.write('x' * 65536); sys.stdout.write('y' * 65536)\nprint()\n"
     assert command(flood + "print(2.5)", "{x}")({"x": 1}) == {"loss": 2.5}

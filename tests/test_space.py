@@ -328,3 +328,18 @@ def test_linear_constraints_hold_after_rounding_to_a_step() -> None:
     for x in rng.uniform(-1, 1, (300, 2)):
         if np.all(A @ x <= b):
             assert space.feasible(space.decode(x))
+
+
+@given(st.integers(0, 2**32))
+def test_rounded_rows_hold_after_rounding_whatever_the_sign_of_a_coefficient(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    parameters = [Int("n", 0, 10), Int("m", -3, 3), Float("x", -1, 2)]
+    c = {"n": -float(rng.uniform(0.5, 3)), "m": float(rng.uniform(-2, 2)), "x": float(rng.normal())}
+    rule = LinearConstraint(c, 5.0 * c["n"] + 0.5 * c["x"] + rng.uniform(2, 4))
+    space = Space(parameters, [rule])
+    A, b = space.rows(rounded=True)
+    points = rng.uniform(-1, 1, (400, 3))
+    allowed = points[(b[:, None] >= A @ points.T).all(axis=0)]
+    assert all(space.feasible(space.decode(x)) for x in allowed)
+    loose = space.rows()[1]
+    np.testing.assert_allclose(loose - b, 0.5 * (abs(c["n"]) + abs(c["m"])))  # half a bin of each whole number

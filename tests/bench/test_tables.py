@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 import alebo
 from alebo.bench import problem, replication, store, tables
 from alebo.bench.cli import app
-from alebo.bench.published import is_study, row
+from alebo.bench.published import ENOUGH, is_study, row
 from alebo.bench.results import Results, Run, load
 from alebo.bench.statistics import bootstrap_ranks, evaluations_to, lines, pairs, standard_error, standard_errors
 from alebo.bench.tables import summary
@@ -250,3 +250,13 @@ def test_a_narrow_terminal_gets_whole_columns(width):
     assert (len(shown) == len(tables.HEAD)) is (width == 400)
     needed = [max(len(t) for t in [*tables.HEAD[i].split(), rows[0][i]]) + 3 for i in shown]
     assert len(shown) == 2 or sum(needed) < width
+
+
+def test_no_z_score_with_too_few_runs() -> None:
+    runs = [made("alebo-paper", s, [9.0, 0.4 + 0.1 * s]) for s in range(ENOUGH)]
+    (few,) = lines(Results(tuple(runs[:-1])), "branin-100")
+    (enough,) = lines(Results(tuple(runs)), "branin-100")
+    assert few.published_mean == enough.published_mean == 0.7493
+    assert few.z is None
+    assert enough.published_se is not None
+    assert enough.z == pytest.approx((enough.mean - 0.7493) / math.hypot(enough.se, enough.published_se))

@@ -232,3 +232,19 @@ def test_given_directions_extend_an_embedding() -> None:
     assert np.allclose(made.A.T @ made.A, np.diag(np.diag(made.A.T @ made.A)))
     with pytest.raises(InputError, match="D x k"):
         embedding.extended(np.zeros((9, 1)))
+
+
+@given(SIZES, st.booleans())
+def test_a_direction_through_a_point_is_as_long_as_the_others(size: tuple[int, int, int], orthonormal: bool) -> None:
+    D, dim, seed = size
+    embedding = hypersphere(D + 1, dim, seed)
+    embedding = embedding.orthonormal() if orthonormal else embedding
+    x = np.random.default_rng(seed).uniform(-1, 1, D + 1)
+    made = embedding.including(x)
+    assert made.dim == dim + 1
+    assert made.residual(x) < 1e-9 * D
+    lengths = np.linalg.norm(made.A, axis=0)
+    assert lengths[-1] == pytest.approx(np.sqrt(np.mean(lengths[:-1] ** 2)))
+    np.testing.assert_array_equal(made.A[:, :-1], embedding.A)
+    np.testing.assert_allclose(made.A[:, -1] @ embedding.A, 0.0, atol=1e-9)
+    assert made.including(x) is made  # nothing new

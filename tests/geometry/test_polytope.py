@@ -126,6 +126,17 @@ def test_pull_inside_moves_only_what_is_outside() -> None:
     np.testing.assert_allclose(inside, out, rtol=1e-7)
 
 
+def test_pull_inside_of_a_polytope_away_from_the_origin() -> None:
+    P = Polytope(np.vstack([np.eye(2), -np.eye(2)]), np.array([4.0, 9.0, -2.0, -5.0]))  # [2, 4] x [5, 9]
+    out = np.array([[4.0 + 1e-9, 8.0], [3.0, 5.0 - 1e-6], [40.0, 7.0], [2.5, 6.0]])
+    inside = P.pull_inside(out)
+    assert P.slack(inside).min() >= -1e-12
+    np.testing.assert_allclose(inside[:2], out[:2], atol=1e-5)  # rounding errors are moved by about their size
+    np.testing.assert_array_equal(inside[3], out[3])
+    ends = P.centre + P.ray(P.centre, inside[2] - P.centre)[1] * (inside[2] - P.centre)
+    np.testing.assert_allclose(inside[2], ends, rtol=1e-9)  # and by no more than to the wall
+
+
 # -- uniformity: every p-value of one family is compared with its share of one percent -----------------------------------
 
 

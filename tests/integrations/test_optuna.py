@@ -246,3 +246,14 @@ def test_a_study_begun_with_another_default_keeps_its_method():
     study.sampler = EmbeddingSampler(space, seed=0)
     study.optimize(lambda t: t.suggest_float("x0", -1, 1), n_trials=1)
     assert study.sampler._method == alebo.methods.Sobol()
+
+
+def test_a_sampler_with_a_budget_proposes_what_the_optimizer_with_that_budget_does() -> None:
+    make = alebo.ALEBO  # whose first dimension follows the budget
+    study = optuna.create_study(sampler=EmbeddingSampler(DISTRIBUTIONS, method=make(), seed=5, budget=200))
+    study.optimize(sphere, n_trials=3)
+    with_budget, without = (
+        alebo.Optimizer(SPACE, alebo.Minimize("value"), method=make(), seed=5, budget=b) for b in (200, None)
+    )
+    assert [t.params for t in with_budget.ask(3)] == [t.params for t in study.trials]
+    assert [t.params for t in without.ask(3)] != [t.params for t in study.trials]

@@ -349,3 +349,15 @@ def test_the_search_goes_on_among_rounded_points():
     assert np.isclose(value, acquisition(torch.from_numpy(embedding.down(x))[None, None])[0])
     again = rounded(seen, acquisition, points, centre, 0)
     assert np.array_equal(again[0], x)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_small_space_of_whole_numbers_is_not_repeated_while_there_are_new_points(seed):
+    space = Space([Int("n", 0, 2), Int("m", 0, 2)])
+    opt = Optimizer(space, Minimize("v"), method=ALEBO(dim=2, initial=1, metric=Sampled(samples=2)), seed=seed)
+    for _ in range(10):
+        (t,) = opt.ask()
+        opt.tell(t.number, float((t.params["n"] - 1) ** 2 + t.params["m"]))
+    points = [tuple(t.params.values()) for t in opt.history]
+    assert len(set(points[:9])) == 9  # all there are
+    assert points[9] in points[:9]

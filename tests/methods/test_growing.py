@@ -128,3 +128,12 @@ def test_points_that_wait_do_not_make_the_embedding_grow(monkeypatch, alone_valu
 
     monkeypatch.setattr(ALEBO, "_maximise", low)
     assert (opt.ask()[0].note["dim"] > 2) is grows
+
+
+@pytest.mark.parametrize("patience", [2, 5])
+def test_no_second_growth_within_patience(patience):
+    growth = Growth(start=2, step=1, patience=patience, threshold=100.0)  # always exhausted
+    opt = drive(small(ALEBO(initial=3, growth=growth, metric=Sampled(samples=2)), budget=60), bowl, 3 * patience + 4)
+    grown = [e[2] for e in opt.history[-1].note["events"]]
+    assert len(grown) >= 2
+    assert (np.diff(grown) == patience).all()

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 import alebo
 from alebo.history import History, State, Trial
-from alebo.methods._trust_region import LENGTH, LONGEST, SHORTEST, Region, candidates, replay
+from alebo.methods import turbo
+from alebo.methods._trust_region import LENGTH, LONGEST, SHORTEST, Region, candidates, replay, take_smallest
 from alebo.methods.turbo import TuRBO
 
 SPACE = alebo.Space.from_bounds([(0.0, 1.0)] * 5)
@@ -194,3 +195,18 @@ def test_constraints_are_refused_unless_infeasible_counts_as_worst() -> None:
 def test_wrong_settings_are_refused_with_a_message(wrong: dict) -> None:
     with pytest.raises(alebo.InputError, match="got"):
         TuRBO(**wrong)
+
+
+@pytest.mark.parametrize("regions", [1, 2])
+def test_a_batch_is_distinct_when_all_draws_agree(regions: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(turbo, "thompson", lambda gp, points, q, seed: np.tile(points[:, 0], (q, 1)))
+    opt = alebo.Optimizer(SPACE, GOAL, method=TuRBO(regions=regions, initial=4, candidates=30), seed=0)
+    drive(opt, 4 * regions)
+    batch = opt.ask(6)
+    assert len({t.x.tobytes() for t in batch}) == 6
+
+
+def test_the_smallest_of_each_draw_is_taken_once() -> None:
+    draws = np.array([[3.0, 1.0, 2.0], [3.0, 1.0, 2.0], [0.0, 1.0, 2.0]])
+    assert take_smallest(draws) == [1, 2, 0]
+    assert draws.max() == 3.0  # what was passed stays

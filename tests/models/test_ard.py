@@ -11,10 +11,12 @@ import torch
 from scipy.optimize import check_grad
 
 from alebo._errors import InputError
+from alebo.diagnostics.sparse import SHRINKAGES
+from alebo.diagnostics.sparse import _fit as diagnosed
 from alebo.models.ard import ARDGP, KEPT
 from alebo.models.ard_density import LogDensity
-from alebo.models.ard_fit import fit_ard, refreshes
-from alebo.models.priors import ARDPrior, dense, embedded, scaled_region, sparse, trust_region
+from alebo.models.ard_fit import fit_ard, fit_best, refreshes
+from alebo.models.priors import NOISE_FLOOR, ARDPrior, dense, embedded, scaled_region, sparse, trust_region
 
 RNG = np.random.default_rng(0)
 X = RNG.random((14, 5))
@@ -199,3 +201,32 @@ def test_priors_refuse_what_makes_no_sense() -> None:
         ARDPrior("p", "rbf", (1.0, 2.0), (1.0, 1.0), (1e-6, 1.0), starts=())
     with pytest.raises(InputError, match="side > 0"):
         scaled_region(10, 0.0)
+
+
+@pytest.mark.parametrize("unit", [1e-3, 1.0, 1e4, 1e160])
+def test_known_noise_is_scaled_by_the_square_of_the_outcomes_scale(unit: float) -> None:
+    variances = np.linspace(0.01, 0.09, 14)
+    one = fit_ard(X, Y, dense(5), variances=variances)
+    other = fit_ard(X, unit * Y, dense(5), variances=(unit * np.sqrt(variances)) ** 2 if unit < 1e150 else variances)
+    assert one.noises == pytest.approx(variances / np.var(Y))
+    if unit < 1e150:  # else the square overflows: such noise is none
+        assert other.noises == pytest.approx(one.noises)
+        assert np.allclose(other.lengthscales, one.lengthscales, rtol=1e-3)
+    else:
+        assert (other.noises == NOISE_FLOOR).all()
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_shrinkage_chosen_is_the_grids_best_by_leave_one_out(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    P = rng.random((12, 6))
+    values = np.sin(5 * P[:, 0]) + (P[:, 1:3].sum(1) if seed % 2 else 0.0) + 0.05 * rng.standard_normal(12)
+    priors = [sparse(t) for t in SHRINKAGES[False]]
+    fits = [fit_ard(P, values, prior) for prior in priors]
+    scores = [gp.loo_log_density() for gp in fits]
+    chosen = fit_best(P, values, priors)
+    assert chosen.loo_log_density() == max(scores)
+    assert np.array_equal(chosen.lengthscales, fits[int(np.argmax(scores))].lengthscales)
+    assert min(scores) < max(scores)
+    _, shrinkage = diagnosed(P, values, None)
+    assert shrinkage == SHRINKAGES[False][int(np.argmax(scores))]

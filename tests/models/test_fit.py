@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from alebo.models import MahalanobisKernel
+from alebo.models.mahalanobis import laplace, likelihood
 from alebo.models.mahalanobis.laplace import draws
 from alebo.models.mahalanobis.likelihood import Hyperparameters, LogPosterior, MetricPrior, cold_start, fit
 
@@ -122,3 +123,33 @@ def test_impossible_parameters_are_refused_not_raised():
     value, gradient = target(theta)
     assert value == -1e25
     assert not gradient.any()
+
+
+def test_the_curvature_of_many_points_is_close_to_the_full_one(monkeypatch):
+    """From half of the points, scaled: the sum over a sample estimates the sum over all."""
+    target, theta = problem(2, n=240)
+    mode, _ = fit(target, Hyperparameters.unpack(theta), iterations=30)
+    full = laplace._curvature(target, mode, np.random.default_rng(0))
+    monkeypatch.setattr(laplace, "MOST_POINTS", 120)
+    part = torch.stack([laplace._curvature(target, mode, np.random.default_rng(s)) for s in range(8)]).mean(0)
+    large = full.abs() > 0.1 * full.abs().max()
+    assert torch.allclose(part[large], full[large], rtol=0.3)
+
+
+@pytest.mark.parametrize(("below", "followed"), [(0.04, True), (0.06, False)])
+def test_a_cold_start_slightly_below_the_warm_end_is_followed(monkeypatch, below, followed):
+    target, theta = problem(0, n=20)
+    warm, cold = Hyperparameters.unpack(theta), Hyperparameters.unpack(0.5 * theta)
+    calls = []
+
+    def climb(posterior, start, iterations):
+        """The warm start ends at 0; the cold one comes near it within the screening, and would end at 7."""
+        calls.append(iterations)
+        from_warm = np.array_equal(start, warm.pack())
+        return (0.0 if from_warm else -below * 20 if iterations == 3 else 7.0), start
+
+    monkeypatch.setattr(likelihood, "_climb", climb)
+    found, value = fit(target, warm, [cold], iterations=50, screening=3)
+    assert calls == ([50, 3, 50] if followed else [50, 3])
+    assert value == (7.0 if followed else 0.0)
+    assert np.array_equal(found.pack(), (cold if followed else warm).pack())

@@ -185,3 +185,24 @@ def test_a_warm_start_from_a_smaller_embedding():
     wide = torch.cat([X, torch.zeros(30, 2, dtype=torch.double)], 1)
     assert torch.allclose(grown.moments(wide[:, None])[0], small.moments(X[:, None])[0], atol=0.1)
     assert Hyperparameters.unpack(grown.memory[0]).U.shape == (5, 5)
+
+
+def test_a_new_observation_with_known_noise_counts_by_its_variance_over_the_square_of_the_scale(model):
+    """The posterior by hand: a kernel matrix with the noises, in standardised units, on its diagonal."""
+    one = MahalanobisGP(model.Y, model.v, model.noises, model.U[:1], model.variance[:1], model.shift, model.scale)
+    X, value, sd = (
+        torch.full((1, 3), 4.0, dtype=torch.double),
+        torch.tensor([[90.0]]).double(),
+        4.0,
+    )  # far from the data
+    assert one.scale > 2.0
+    more = one.condition_on_observations(X, value, noise=torch.full((1, 1), sd**2).double())
+    Y, v = torch.cat([one.Y, X]), torch.cat([one.v, (value[0] - one.shift) / one.scale])
+    noise = torch.cat([one.noises[0], torch.tensor([(sd / one.scale) ** 2])])
+    Z = Y @ one.U[0].mT
+    signal = one.variance[0] * torch.exp(-0.5 * torch.cdist(Z, Z) ** 2)
+    inverse = torch.linalg.inv(signal + torch.diag(noise))
+    mean = (inverse @ v).sum() / inverse.sum()
+    expected = mean + signal @ inverse @ (v - mean)
+    found = more.posterior(Y.unsqueeze(-2)).mean.flatten()
+    assert torch.allclose(found, one.shift + one.scale * expected, atol=1e-5)

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 
 import alebo
 from alebo import (
+    ALEBO,
     AtLeast,
     AtMost,
+    Fidelity,
+    Float,
     InputError,
     Maximize,
     Minimize,
@@ -77,3 +81,35 @@ def test_best_under_noise_is_feasible_as_measured_and_as_estimated() -> None:
     for f, g in ((1.0, 0.5), (2.0, -0.5), (3.0, -0.5)):
         opt.tell(opt.ask()[0].number, {"f": f, "g": g})
     assert (opt.best().number, opt.best().note["chosen_by"]) == (1, "posterior mean")
+
+
+LEVELS = Space([Float("a", 0, 1), Float("b", 0, 1), Fidelity("epochs", 1, 10)])
+
+
+@pytest.mark.parametrize("estimated", [False, True], ids=["measured", "estimated"])
+def test_best_is_never_a_cheap_fidelitys_point(estimated: bool) -> None:
+    class Estimates(Sobol):
+        supports = ALEBO.supports
+
+        def estimate(self, history: Any, space: Any, goals: Any, seed: int) -> Any:
+            return {t.number: t.outcomes for t in history.complete} if estimated else None
+
+    opt = Optimizer(LEVELS, Minimize("f"), method=Estimates(), seed=0)
+    opt.tell({"a": 0.1, "b": 0.1, "epochs": 1.0}, -5.0)
+    assert opt.best().number == 0  # nothing else yet
+    for epochs, value in ((10.0, 0.3), (9.9, -4.0), (10.0, 0.2), (1.0, -6.0)):
+        opt.tell({"a": 0.5, "b": 0.5, "epochs": epochs}, value)
+    assert (opt.best().number, opt.best().outcomes["f"].mean) == (3, 0.2)
+
+
+def test_the_trace_has_no_value_until_a_point_is_feasible_and_ends_at_fun() -> None:
+    told = iter([(1.0, 0.4), (9.0, -0.1), (2.0, 0.1), (7.0, 0.0), (8.0, -3.0), (0.5, 0.2)])
+
+    def f(x: np.ndarray) -> dict[str, float]:
+        value, excess = next(told)
+        return {"f": value, "g": excess}
+
+    result = alebo.minimize(f, [(0, 1)] * 3, goals=[Minimize("f"), AtMost("g", 0.0)], budget=6, method="sobol", seed=0)
+    assert np.isnan(result.trace[0])
+    assert result.trace[1:].tolist() == [9.0, 9.0, 7.0, 7.0, 7.0]
+    assert result.fun == result.trace[-1]

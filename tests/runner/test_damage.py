@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import io
 import json
 import os
 import re
@@ -18,6 +20,7 @@ import pytest
 
 import alebo
 from alebo.methods import Sobol
+from alebo.runner import _journal
 from alebo.runner._lines import intact, sealed
 
 SPACE = alebo.Space.from_bounds([(-1, 1)] * 3)
@@ -247,3 +250,34 @@ def test_a_line_that_another_program_changed_and_sealed_is_refused(tmp_path: Pat
     path.write_bytes(b"".join(lines))
     with pytest.raises(alebo.StudyError, match="backup"):
         _ = alebo.Study.open(path).history
+
+
+@pytest.mark.parametrize("step", ["write", "sync"])
+def test_after_a_failed_append_the_journals_bytes_are_unchanged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    study = create(tmp_path / "s.log")
+    (trial,) = study.ask()
+    before = (tmp_path / "s.log").read_bytes()
+    full = OSError(errno.ENOSPC, "no space left on device")
+
+    class Short(io.FileIO):
+        """Writes a part, then nothing more."""
+
+        def write(self, data: Any) -> int:
+            if self.tell() > len(before):
+                raise full
+            return int(super().write(bytes(data)[:20]))
+
+    def sync(number: int) -> None:
+        raise full
+
+    if step == "write":
+        monkeypatch.setattr(_journal, "open", lambda path, mode, **how: Short(path, "r+b"), raising=False)
+    else:
+        monkeypatch.setattr(_journal.os, "fsync", sync)
+    with pytest.raises(alebo.StudyError, match="free disk space"):
+        study.tell(trial.number, 1.0)
+    monkeypatch.undo()
+    assert (tmp_path / "s.log").read_bytes() == before
+    assert create(tmp_path / "s.log").tell(trial.number, 2.0).complete

@@ -30,6 +30,7 @@ RANK = {
     "methods": 3,
     "_failures": 1,
     "_schema": 1,
+    "_stored": 1,
     "_best": 4,
     "_checks": 1,
     "_frame": 4,
@@ -55,6 +56,7 @@ RANK = {
 SIBLINGS = {
     ("_seeds", "_errors"),
     ("space", "parameters"),
+    ("_stored", "_schema"),
     ("space", "_show"),
     ("runner", "integrations"),
     ("report", "plots"),

@@ -25,5 +25,14 @@ class StudyError(AleboError, RuntimeError):
     """A file, study or database that cannot be read or does not fit."""
 
 
+def damaged_note(expected: str) -> StudyError:
+    """The error for a trial's note that does not hold what its method has written.
+
+    Args:
+        expected: What it must hold.
+    """
+    return StudyError(f"A trial's note must hold {expected}; it holds something else. Use a backup of the study.")
+
+
 class MissingPartError(AleboError, ImportError):
     """An optional part is not installed; the message carries the line that installs it."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -13,52 +13,17 @@ from typing import Any
 import numpy as np
 
 from ._errors import AleboError, StudyError
-from ._schema import Kind, shown
+from ._stored import check_note, check_study
 from .goals import AtLeast, AtMost, Cost, Goal, Goals, Maximize, Minimize
 from .history import History, Trial
-from .methods import Method
+from .methods import METHODS, Method
 from .methods import from_dict as method_from_dict
 from .methods import to_dict as method_to_dict
-from .space import LinearConstraint, Params, Space
+from .space import Float, Int, LinearConstraint, Params, Space
 
 FORMAT = 1
+ENQUEUED = "enqueued"  # the key of a trial's note that says which queued point it is
 _GOALS: dict[str, type[Goal]] = {g.__name__: g for g in (Minimize, Maximize, AtMost, AtLeast, Cost)}
-
-
-def _list_of(kind: type | tuple[type, ...]) -> Callable[[Any], bool]:
-    return lambda v: isinstance(v, list) and all(isinstance(x, kind) and not isinstance(x, bool) for x in v)
-
-
-def _is_whole(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
-
-
-_STUDY = {
-    "space": Kind("is an object", lambda v: isinstance(v, Mapping)),
-    "constraints": Kind("is a list of objects", _list_of(Mapping)),
-    "goals": Kind("is a list of objects", _list_of(Mapping)),
-    "method": Kind("is an object", lambda v: isinstance(v, Mapping)),
-    "seed": Kind("is a whole number", _is_whole),
-    "budget": Kind("is a whole number of 1 or more, or null", lambda v: v is None or (_is_whole(v) and v >= 1)),
-    "trials": Kind("is a list of objects", _list_of(Mapping)),
-}
-_TRIAL = {
-    "number": Kind("is a whole number", _is_whole),
-    "params": Kind("is an object", lambda v: isinstance(v, Mapping)),
-    "x": Kind("is a list of numbers", _list_of((int, float))),
-    "y": Kind("is a list of numbers, or null", lambda v: v is None or _list_of((int, float))(v)),
-    "outcomes": Kind(
-        "holds [mean, standard error or null] by name",
-        lambda v: isinstance(v, Mapping) and all(_list_of((int, float, type(None)))(o) for o in v.values()),
-    ),
-    "state": Kind("is a text", lambda v: isinstance(v, str)),
-    "note": Kind(
-        "is an object; its `enqueued`, if there, is a whole number",
-        lambda v: isinstance(v, Mapping) and _is_whole(v.get("enqueued", 0)),
-    ),
-    "reason": Kind("is a text or null", lambda v: v is None or isinstance(v, str)),
-    "asked": Kind("is true or false", lambda v: isinstance(v, bool)),
-}
 
 
 @dataclass(frozen=True)
@@ -92,9 +57,7 @@ class Saved:
     @classmethod
     def from_dict(cls, data: Mapping[str, Any], *, method: Method | None = None) -> Saved:
         """What `to_dict` wrote; `method` replaces one whose settings are not plain data."""
-        _check_kinds("A saved study", _STUDY, data)
-        for i, t in enumerate(data["trials"]):
-            _check_trial_kinds(f"Trial {i} of a saved study", t)
+        check_study(data)
         space = Space.from_dict(data["space"], [LinearConstraint(**c) for c in data["constraints"]])
         goals = Goals([_GOALS[g["type"]](**{k: v for k, v in g.items() if k != "type"}) for g in data["goals"]])
         if method is None and "settings" in data["method"]:
@@ -105,11 +68,8 @@ class Saved:
         made = method_from_dict(data["method"]) if method is None else method
         trials = tuple(Trial.from_dict(t) for t in data["trials"])
         for i, t in enumerate(trials):
-            check_trial(i, t, space, goals)
-        queued = data.get("queue", [])
-        if not _list_of(Mapping)(queued):
-            raise StudyError(f"A saved study: `queue` is a list of points; got {shown(queued)}. Use a backup of it.")
-        queue = tuple(space.canonical(p) for p in queued)
+            check_trial(i, t, space, goals, made)
+        queue = tuple(space.canonical(p) for p in data.get("queue", []))
         return cls(space, goals, made, data["seed"], History(trials, data["budget"]), queue)
 
 
@@ -168,8 +128,15 @@ def read(path: str | os.PathLike[str], *, method: Method | None = None) -> Saved
         ) from None
 
 
-def check_trial(place: int, t: Trial, space: Space, goals: Goals) -> None:
+def check_noted(place: int, t: Trial, space: Space, method: Method) -> None:
+    """Refuse a stored trial whose note is not as alebo writes it; a method from elsewhere notes what it likes."""
+    if METHODS.get(method.name) is type(method) or ENQUEUED in t.note:
+        check_note(place, t.note, space.dimension)
+
+
+def check_trial(place: int, t: Trial, space: Space, goals: Goals, method: Method) -> None:
     """Refuse a stored trial that does not fit this study."""
+    check_noted(place, t, space, method)
     wrong = ""
     if t.number != place:
         wrong = f"is numbered {t.number}"
@@ -186,26 +153,14 @@ def check_trial(place: int, t: Trial, space: Space, goals: Goals) -> None:
     if wrong:
         raise StudyError(f"Stored trials must fit their study; trial {place} {wrong}. Use a backup of the file.")
     space.check(t.params)
+    for p in space.parameters:
+        if isinstance(p, Float | Int) and isinstance(t.params[p.name], bool):
+            raise StudyError(
+                f"Stored trials must fit their study; trial {place} has {t.params[p.name]} for the number {p.name!r}. Use "
+                "a backup of the file."
+            )
     for was in t.earlier:
-        check_trial(place, replace(was, number=place), space, goals)
-
-
-def _check_kinds(what: str, kinds: Mapping[str, Kind], data: Mapping[str, Any]) -> None:
-    """Refuse plain data that lacks a key, or holds a value of a wrong kind."""
-    for key, kind in kinds.items():
-        if key not in data:
-            raise StudyError(f"{what} must have `{key}`; it has not. Use a backup of it.")
-        if not kind.good(data[key]):
-            raise StudyError(f"{what}: `{key}` {kind.rule}; got {shown(data[key])}. Use a backup of it.")
-
-
-def _check_trial_kinds(what: str, data: Mapping[str, Any]) -> None:
-    _check_kinds(what, _TRIAL, data)
-    earlier = data.get("earlier", [])
-    if not _list_of(Mapping)(earlier):
-        raise StudyError(f"{what}: `earlier` is a list of objects; got {shown(earlier)}. Use a backup of it.")
-    for was in earlier:
-        _check_kinds(f"{what}, before a correction", _TRIAL, {"number": data["number"], **was})
+        check_trial(place, replace(was, number=place), space, goals, method)
 
 
 def _plain_method(method: Method) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from . import _best, _frame, _saving, _show
 from ._checks import whole
 from ._errors import InputError, StateError, StudyError
 from ._propose import Asked, as_method, as_run, propose
+from ._saving import ENQUEUED
 from ._seeds import derive, reproducible
 from .goals import Goal, Goals, Outcome
 from .history import History, State, Trial, incumbent
@@ -21,7 +22,6 @@ from .methods import Method
 from .space import Params, Space
 
 Array: TypeAlias = NDArray[np.float64]
-ENQUEUED = "enqueued"  # a trial's note: which point of the queue it is
 
 
 class Optimizer:

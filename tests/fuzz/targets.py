@@ -1,4 +1,4 @@
-"""What is fuzzed: five kinds of input, each with a corpus, its mutations and the code that reads it."""
+"""What is fuzzed: six kinds of input, each with a corpus, its mutations and the code that reads it."""
 
 from __future__ import annotations
 
@@ -8,12 +8,15 @@ import re
 import shutil
 from abc import ABC, abstractmethod
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 import alebo
 from alebo import AtMost, Goals, Minimize, Optimizer, Space, Study
 from alebo.evaluator import CommandEvaluator
+from alebo.methods import METHODS, Method
+from alebo.methods._metric import Laplace
 from alebo.runner._lines import sealed
 
 from . import mutate
@@ -143,6 +146,37 @@ class Journals(Target):
                 study.ask()
 
 
+class Notes(Target):
+    """What methods have noted in the trials of a saved study; the next ask reads it."""
+
+    name = "notes"
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        methods = [alebo.ALEBO(dim=2, initial=3), alebo.ALEBO(dim=2, initial=3, metric=Laplace())]
+        methods += [METHODS[name](initial=3) for name in ("bo", "saas-map", "turbo", "baxus", "ebo", "add-gp-ucb")]
+        methods += [METHODS[name]() for name in ("cmaes", "random-linebo", "adaptive")]
+        self.seeds += [json.dumps(noted(method)).encode() for method in methods]
+
+    def mutated(self, rng: random.Random) -> bytes:
+        data = json.loads(rng.choice(self.seeds))
+        trial = rng.choice(data["trials"] if rng.randrange(2) else data["trials"][-1:])
+        trial["note"] = mutate.damaged_data(trial["note"], rng)
+        return json.dumps(data).encode("utf-8", "surrogatepass")
+
+    def read(self, data: bytes) -> None:
+        Optimizer.load(self.written("notes.json", data)).ask()
+
+
+def noted(method: Method) -> dict[str, Any]:
+    """A short run with this method as plain data."""
+    opt = Optimizer(Space.from_bounds([(-1.0, 1.0)] * 3), Minimize("loss"), method=method, seed=1, budget=99)
+    for i in range(9):
+        trial = opt.ask()[0]
+        opt.tell(trial.number, float(np.square(trial.x - 0.3).sum()) + 0.01 * i)
+    return opt.to_dict()
+
+
 class Sheets(Target):
     """The CSV sheet of `alebo tell --csv`."""
 
@@ -200,4 +234,4 @@ class Outputs(Target):
             raise refused
 
 
-TARGETS: dict[str, type[Target]] = {t.name: t for t in (StudyFiles, SavedStudies, Journals, Sheets, Outputs)}
+TARGETS: dict[str, type[Target]] = {t.name: t for t in (StudyFiles, SavedStudies, Journals, Notes, Sheets, Outputs)}

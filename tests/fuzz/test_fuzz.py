@@ -9,7 +9,7 @@ import pytest
 from .campaign import Count, attempt, campaign
 from .targets import TARGETS, Target
 
-INPUTS = {"study": 300, "saved": 200, "journal": 60, "sheet": 150, "output": 100}
+INPUTS = {"study": 300, "saved": 200, "journal": 60, "notes": 60, "sheet": 150, "output": 100}
 
 
 @pytest.mark.parametrize("name", list(TARGETS))

@@ -59,7 +59,7 @@ def test_the_expected_minimum_is_the_simulated_one():
 def test_groups_survive_their_text():
     for D, size in ((12, 3), (1000, 1), (5000, 1)):
         groups = random_groups(D, size, seed=D)
-        back = read_groups(write_groups(groups, D))
+        back = read_groups(write_groups(groups, D), D)
         assert sorted(map(tuple, back)) == sorted(map(tuple, groups))
 
 

@@ -164,6 +164,16 @@ def damage_cases() -> list[Any]:
         pytest.param(trial(1, x=["0.0"] * D), id="a point of texts"),
         pytest.param(trial(1, x=[10**400] * D), id="a point beyond floats"),
         pytest.param(trial(1, note={"enqueued": []}), id="a note of a wrong kind"),
+        pytest.param(trial(1, note={"chains": {"objective 0": [["x"]]}}), id="a chain of text"),
+        pytest.param(trial(1, note={"unexplained": {}}), id="an unexplained share that is no number"),
+        pytest.param(trial(1, note={"line": 1}), id="a line without its anchor"),
+        pytest.param(trial(1, note={"again": 7}), id="a repetition of a later trial"),
+        pytest.param(trial(1, note={"events": [["grow", 10**9, 0]]}), id="a growth beyond the space"),
+        pytest.param(trial(1, params={"x0": True, **{f"x{i}": 0.0 for i in range(1, D)}}), id="true for a number"),
+        pytest.param(lambda d: d.update(budget=10**400), id="a budget beyond floats"),
+        pytest.param(lambda d: d.update(constraints=[{"coefficients": {"x0": True}, "upper": 1}]), id="true as weight"),
+        pytest.param(lambda d: d.update(method={"name": "alebo", "acquisition": "ei"}), id="a text as a function"),
+        pytest.param(lambda d: d.update(method={"name": "alebo", "growth": {"directions": 3}}), id="a number for one"),
         pytest.param(trial(1, earlier={}), id="corrections that are an object"),
     ]
 

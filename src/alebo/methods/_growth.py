@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import geometry
-from .._errors import StudyError
+from .._errors import StudyError, damaged_note
 from .._seeds import derive
 from ..geometry import Polytope
 from ..history import Trial
@@ -83,6 +83,7 @@ class Growth(Settings):
     def __post_init__(self) -> None:
         self._counts(start=1, step=1, most=1, patience=0)
         self._numbers(threshold=(-math.inf, math.inf), pace=(0.0, 1.0))
+        self._functions("directions")
 
     def first(self, budget: int | None, D: int) -> int:
         """The first dimension: 4 for 50 evaluations, one more for every 20, 15 at most.
@@ -156,7 +157,12 @@ def _whole(event: Event, view: View) -> Event:
     if event.kind != "towards" or event.columns:
         return event
     noted = [Event.from_plain(data) for t in view.history for data in t.note.get("events", ()) if len(data) > 3]
-    return next(e for e in noted if e.columns and (e.kind, e.how, e.at) == (event.kind, event.how, event.at))
+    same = [e for e in noted if e.columns and (e.kind, e.how, e.at) == (event.kind, event.how, event.at)]
+    if not same or {len(c) for c in same[0].columns} != {view.space.dimension}:
+        raise damaged_note(
+            f"the {event.how} directions that were added at trial {event.at}, each of {view.space.dimension}"
+        )
+    return same[0]
 
 
 def through_incumbent(seen: EmbeddedView, growth: Growth | None) -> EmbeddedView:

@@ -120,6 +120,12 @@ class Settings:
             if not isinstance(getattr(self, name), bool | np.bool_):
                 raise InputError(f"`{name}` is True or False; got {getattr(self, name)!r}.")
 
+    def _functions(self, *names: str) -> None:
+        """Each named setting can be called, or is None."""
+        for name in names:
+            if getattr(self, name) is not None and not callable(getattr(self, name)):
+                raise InputError(f"`{name}` is a function or None; got {getattr(self, name)!r:.60}.")
+
     def _parts(self, *names: str) -> None:
         """Each named setting is one of the objects that may stand there."""
         for name in names:

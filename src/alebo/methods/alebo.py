@@ -75,6 +75,7 @@ class ALEBO(Method):
         self._flags("centre", "infer_noise")
         self._numbers(settle=(0.0, 1.0))
         self._parts("metric")
+        self._functions("acquisition")
         for name, known in (("kind", EMBEDDINGS), ("design", DESIGNS)):
             if getattr(self, name) not in known:
                 raise InputError(f"`{name}` is one of {', '.join(known)}; got {getattr(self, name)!r}.")

@@ -15,7 +15,7 @@ from typing import ClassVar, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from .._errors import InputError
+from .._errors import InputError, damaged_note
 from .._seeds import derive, generator
 from ..acquisition.maximize import qmc_points
 from ..goals import Goals
@@ -164,6 +164,8 @@ class BAxUS(Penalised):
         own = [t for t in history if "stage" in t.note]
         life, stage = max(((int(t.note["life"]), int(t.note["stage"])) for t in own), default=(0, 0))
         last = len(self.sizes(D)) - 1
+        if stage > last:
+            raise damaged_note(f"a stage of at most {last}")
         trials = [t for t in own if t.note["life"] == life]
         before = [t for t in trials if t.note["stage"] < stage or t.note["initial"]]
         best = min((values[t.number] for t in before if t.number in values), default=math.inf)

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from .._errors import InputError, MissingPartError
+from .._errors import InputError, MissingPartError, damaged_note
 from .._seeds import derive, generator
 from ..goals import Goals
 from ..history import History, State
@@ -64,6 +64,8 @@ class CMAES(Penalised):
         es = self.strategy(space.dimension, seed)
         number = 0
         X = es.ask()
+        if any(i >= len(X) for found in members.values() for i in found):
+            raise damaged_note(f"the number of a member below {len(X)}")
         while len(members.get(number, {})) == len(X) and all(
             s is not State.PENDING for s, _ in members[number].values()
         ):

@@ -17,6 +17,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from .._errors import damaged_note
 from .._seeds import derive, generator
 from ..goals import Goals
 from ..history import History
@@ -61,7 +62,7 @@ class EBO(Method):
             return [Suggestion(rng.uniform(-1.0, 1.0, D), note={"by": "random"}) for _ in range(q)]
         X, y = measured(history, space, goals)
         last = next((t.note["groups"] for t in reversed(history) if "groups" in t.note), None)
-        groups = random_groups(D, self.group_size, derive(seed, "groups")) if last is None else read_groups(last)
+        groups = random_groups(D, self.group_size, derive(seed, "groups")) if last is None else read_groups(last, D)
         leaves = [
             Leaf(*box, derive(here, "leaf", tree, i))
             for tree in range(self.partitions)
@@ -276,9 +277,11 @@ def write_groups(groups: Groups, D: int) -> str:
     return f"{wide}:" + "".join("".join(_LETTERS[(g >> (6 * k)) & 63] for k in reversed(range(wide))) for g in where)
 
 
-def read_groups(text: str) -> Groups:
+def read_groups(text: str, D: int) -> Groups:
     """The groups that `write_groups` wrote."""
     head, _, body = text.partition(":")
+    if head not in ("2", "4") or len(body) != int(head) * D or not set(body) <= set(_LETTERS):
+        raise damaged_note(f"a group for each of {D} coordinates")
     wide = int(head)
     groups: dict[int, list[int]] = {}
     for j in range(len(body) // wide):

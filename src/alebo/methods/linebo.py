@@ -12,6 +12,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from .._errors import damaged_note
 from .._seeds import derive, generator
 from ..goals import Goals
 from ..history import History, Trial
@@ -76,8 +77,10 @@ class LineBO(Method):
             on = [t for t in history if t.note.get("line") == last.note["line"] and t.y is not None]
             if len(on) < self.per_line:
                 farthest = max(on, key=lambda t: abs(float(np.asarray(t.y)[0])))
-                anchor = history[int(last.note["anchor"])]
-                return Line(int(last.note["line"]), anchor, (farthest.x - anchor.x) / float(np.asarray(farthest.y)[0]))
+                anchor, at = history[int(last.note["anchor"] or 0)], float(np.asarray(farthest.y)[0])
+                if at == 0.0 or np.array_equal(farthest.x, anchor.x):
+                    raise damaged_note(f"another trial than {farthest.number} as the anchor of its line")
+                return Line(int(last.note["line"]), anchor, (farthest.x - anchor.x) / at)
         score = values
         if float(gp.noise.max()) > _NOISY:
             score = gp.marginals(gp.points).mean[0].numpy()

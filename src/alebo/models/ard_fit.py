@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 from torch import Tensor
 
+from .._errors import damaged_note
 from .._seeds import generator
 from .ard import ARDGP
 from .ard_density import LogDensity
@@ -92,6 +93,8 @@ def fit_each(
 ) -> list[ARDGP]:
     """One fit for each prior; `warm` holds as many memories, or none (see `fit_ard`)."""
     memories = warm if len(warm) == len(priors) else [()] * len(priors)
+    if not all(isinstance(m, Sequence) for m in memories):
+        raise damaged_note(f"where {len(priors)} fits ended: as many lists of numbers")
     return [
         fit_ard(X, values, prior, variances=variances, warm=memory, seed=seed)
         for prior, memory in zip(priors, memories, strict=True)
@@ -132,6 +135,9 @@ def _cold_starts(target: LogDensity, seed: int) -> list[Array]:
 
 def _remembered(target: LogDensity, memory: Sequence[float]) -> Array:
     """The parameters that a memory holds."""
+    numbers = all(isinstance(v, int | float) for v in memory)
+    if not numbers or len(memory) < 3 or len(memory) % 2 == 0 or any(v < 0 or v != int(v) for v in memory[3::2]):
+        raise damaged_note("where a fit ended: three numbers, then pairs of a coordinate and a number")
     log_s, log_noise, typical, *pairs = memory
     log_l = np.full(target.D, typical)
     where = np.asarray(pairs[::2], dtype=int)

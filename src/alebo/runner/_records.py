@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .._errors import AleboError, StudyError
+from .._stored import check_trial_record
 from .._text import printable
 from ..goals import AtMost, Goals, Outcome
 from ..history import Span, State, Trial
@@ -30,6 +31,13 @@ SHOWN = 32  # without an embedding, so many parameters are still shown one by on
 def record_of(trial: Trial) -> dict[str, Any]:
     """A trial as plain data, as it will be after it was written and read."""
     return {**trial.to_dict(), "note": plain(trial.note)}
+
+
+def read_record(record: Any) -> Trial:
+    """The trial of plain data from a storage, which may hold anything."""
+    number = record.get("number") if isinstance(record, Mapping) else None
+    check_trial_record(f"Trial {number!r:.20} of a stored study", record)
+    return Trial.from_dict(record)
 
 
 def plain(data: dict[str, Any]) -> dict[str, Any]:
@@ -179,7 +187,7 @@ def _trial_of(frozen: FrozenTrial, space: Space, goals: Goals) -> Trial:
     if "told" in attrs:
         told = attrs["told"]
         params = told["params"] if "params" in told else space.decode(told["x"])
-        return Trial.from_dict({**told, "params": params, "number": frozen.number})
+        return read_record({**told, "params": params, "number": frozen.number})
     if "trial" not in attrs or "params" not in attrs:
         return Trial(
             frozen.number,
@@ -189,7 +197,7 @@ def _trial_of(frozen: FrozenTrial, space: Space, goals: Goals) -> Trial:
             asked=False,
             reason="not written by alebo, or damaged",
         )
-    trial = Trial.from_dict({**attrs["trial"], "params": attrs["params"], "number": frozen.number})
+    trial = read_record({**attrs["trial"], "params": attrs["params"], "number": frozen.number})
     if "outcomes" in attrs:
         outcomes = {k: Outcome(float(m), None if s is None else float(s)) for k, (m, s) in attrs["outcomes"].items()}
         return replace(trial, outcomes=outcomes, state=State.COMPLETE)

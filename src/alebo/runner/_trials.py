@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 from .._errors import AleboError, StateError, StudyError
 from .._propose import as_run
-from .._saving import check_trial
+from .._saving import ENQUEUED, check_noted, check_trial
 from ..history import History, State, Trial
-from ..optimizer import ENQUEUED, Optimizer
+from ..optimizer import Optimizer
 from ._claims import new_worker
-from ._records import check_owner, constraints_of, record_of, shown, trial_of
+from ._records import check_owner, constraints_of, read_record, record_of, shown, trial_of
 from ._spool import Spool
 from ._stop import Stop
 from ._storage import Outcome, connect, whole
@@ -70,7 +70,7 @@ class StoredTrials:
             known = [self._read(t) for t in stored]
             for number, record in _amended(attributes).items():
                 if number < len(known):
-                    known[number] = self._fitting(Trial.from_dict(record), number)
+                    known[number] = self._fitting(read_record(record), number)
             self._opt.history = History(tuple(known), self._budget(attributes))
             self._opt.queue = tuple(attributes.get("queue", ()))  # a trial's note says which of them it is
         return self._opt
@@ -87,9 +87,11 @@ class StoredTrials:
         return self._done[number]
 
     def _fitting(self, trial: Trial, number: int) -> Trial:
-        """This trial, checked unless it failed: one that another program changed may not fit the study."""
-        if trial.state is not State.FAILED:
-            check_trial(number, trial, self._opt.space, self._opt.goals)
+        """This trial, checked: one that another program changed may not fit the study. Of a failed one only its note is read."""
+        if trial.state is State.FAILED:
+            check_noted(number, trial, self._opt.space, self._opt.method)
+        else:
+            check_trial(number, trial, self._opt.space, self._opt.goals, self._opt.method)
         return trial
 
     # -- writing: a trial once when it is asked, its outcome once when it is reported --------------------------------
@@ -273,11 +275,11 @@ class StoredTrials:
     def _write_kept(self, record: Mapping[str, Any]) -> bool:
         """Write an outcome that was kept while the storage was away; False if it is not of this study."""
         try:
-            kept = Trial.from_dict(record)
+            kept = read_record(record)
             history, asked = self._refreshed().history, kept.earlier[0] if kept.earlier else kept
             if not 0 <= kept.number < len(history) or history[kept.number].x.tolist() != asked.x.tolist():
                 return False
-        except (KeyError, TypeError, ValueError):
+        except (StudyError, KeyError, TypeError, ValueError):
             return False
         if history[kept.number].state is State.PENDING:
             self._finish(kept)

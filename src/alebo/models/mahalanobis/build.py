@@ -95,7 +95,7 @@ def fit_gp(
     target, units = _standardised(Y, values, variances, MetricPrior() if prior is None else prior)
     rng = generator(seed, "fit")
     d = target.d
-    start = Hyperparameters.unpack(warm[0]).padded(d, rng) if warm else None
+    start = Hyperparameters.remembered(warm[0]).padded(d, rng) if warm else None
     others = [cold_start(d, rng) for _ in range(cold if start is not None else max(cold, 1))]
     mode, _ = fit(target, start, others, iterations=iterations)
     U = draws(target, mode, samples, rng, inflation=default_inflation(target.n) if inflation is None else inflation)

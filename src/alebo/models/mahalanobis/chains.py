@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import torch
 
+from ..._errors import damaged_note
 from .likelihood import Array, Hyperparameters, LogPosterior
 
 LEAPS = 15  # leapfrog steps of one transition
@@ -54,14 +55,18 @@ class ChainState:
 
     @classmethod
     def unpack(cls, packed: Sequence[float] | Array) -> ChainState:
-        d = (math.isqrt(4 * len(packed) - 15) - 1) // 2  # d^2 + d + 4 numbers
+        d = (math.isqrt(max(4 * len(packed) - 15, 0)) - 1) // 2  # d^2 + d + 4 numbers
+        if d < 1 or d * d + d + 4 != len(packed):
+            raise damaged_note(f"chains of d^2 + d + 4 numbers, and one has {len(packed)}")
         values = np.asarray(packed, dtype=float)
         return cls(values[: d * d].reshape(d, d), values[d * d : -4], *values[-4:].tolist())
 
     def padded(self, dim: int, rng: np.random.Generator) -> ChainState:
         """The same state in an embedding that has grown to `dim`: the new entries as the prior has them."""
         d = len(self.E)
-        if dim <= d:
+        if d > dim:
+            raise damaged_note(f"chains of at most {dim} dimensions, and one has {d}")
+        if dim == d:
             return self
         E = rng.standard_normal((dim, dim))
         E[:d, :d] = self.E

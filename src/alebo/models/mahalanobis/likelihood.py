@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 from torch import Tensor
 
+from ..._errors import damaged_note
 from .._algebra import LOG_2PI, invert
 from .kernel import gram, gram_of_logs
 
@@ -59,6 +60,14 @@ class Hyperparameters:
         return np.concatenate([self.U[row, column].numpy(), [self.log_scale, self.log_noise]])
 
     @classmethod
+    def remembered(cls, theta: Sequence[float]) -> Hyperparameters:
+        """As `unpack`, of what a note holds."""
+        d = (math.isqrt(max(8 * (len(theta) - 2) + 1, 0)) - 1) // 2
+        if d < 1 or d * (d + 1) // 2 + 2 != len(theta):
+            raise damaged_note(f"a metric of d (d + 1) / 2 + 2 numbers, and it has {len(theta)}")
+        return cls.unpack(theta)
+
+    @classmethod
     def unpack(cls, theta: Array | Sequence[float]) -> Hyperparameters:
         theta = np.asarray(theta, dtype=float)
         d = int((math.isqrt(8 * (len(theta) - 2) + 1) - 1) // 2)
@@ -70,7 +79,9 @@ class Hyperparameters:
     def padded(self, dim: int, rng: np.random.Generator, spread: float = 0.1) -> Hyperparameters:
         """The same metric in an embedding that has grown to `dim`, with small random entries for the new directions."""
         d = len(self.U)
-        if dim <= d:
+        if d > dim:
+            raise damaged_note(f"a metric of at most {dim} dimensions, and it has {d}")
+        if dim == d:
             return self
         U = torch.triu(torch.from_numpy(rng.normal(0.0, spread, (dim, dim))))
         U[:d, :d] = self.U

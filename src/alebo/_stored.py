@@ -101,7 +101,7 @@ NOTE = {  # by the methods of alebo; a method from elsewhere notes what it likes
     **dict.fromkeys(("sparse", "skipped"), OBJECT),
     "projection": COUNT,
     "anchor": Kind("is the number of a trial, or null", lambda v: v is None or (_is_whole(v) and v >= 0)),
-    "lengthscale": Kind("is a number above 0", lambda v: _is_finite(v) and v > 0),
+    "lengthscale": Kind("is a number from 1e-6 to 1e6", lambda v: _is_number(v) and 1e-6 <= v <= 1e6),
     "events": Kind("is a list of growths, [kind, number, trial]", _are_events),
 }
 TOGETHER = {  # what a method that notes the first reads, too

@@ -116,6 +116,78 @@ def test_an_outcome_that_cannot_be_written_is_kept_and_written_at_the_next_start
     assert again.history[second.number].state is alebo.State.PENDING
 
 
+POINT = {f"x{i}": 0.1 for i in range(5)}
+
+
+def test_a_point_that_was_not_asked_is_kept_and_written_once(postgres_server: Server, tmp_path: Path) -> None:
+    study = create(postgres_server.url, "point-kept")
+    study.patience = 0.3
+    postgres_server.stop()
+    try:
+        with pytest.raises(alebo.StudyError, match=r"away for.*outcome of a point that was not asked is kept in"):
+            study.tell(POINT, (0.25, 0.5))
+        study.close()
+    finally:
+        postgres_server.start()
+    (kept,) = (tmp_path / "spool").rglob("*.json")
+    copy = kept.read_bytes()
+    again = alebo.Study.open(postgres_server.url, name="point-kept")
+    (trial,) = again.history
+    assert (trial.params, trial.outcomes["loss"], trial.asked) == (POINT, alebo.Outcome(0.25, 0.5), False)
+    assert not list((tmp_path / "spool").rglob("*.json"))
+    kept.parent.mkdir(exist_ok=True)
+    kept.write_bytes(copy)  # another process had found the same file
+    assert len(alebo.Study.open(postgres_server.url, name="point-kept").history) == 1
+    kept.parent.mkdir(exist_ok=True)
+    kept.write_bytes(copy.replace(b'"x0"', b'"y0"'))  # of another study
+    assert len(alebo.Study.open(postgres_server.url, name="point-kept").history) == 1
+    assert kept.exists()
+
+
+def test_a_point_half_written_when_the_server_went_is_finished_not_repeated(
+    postgres_server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    study = create(postgres_server.url, "point-half")
+    study.patience = 0.3
+    monkeypatch.setattr(study._storage, "finish", lambda *_: (_ for _ in ()).throw(alebo.StudyError("It is away.")))
+    with pytest.raises(alebo.StudyError, match="is kept in"):
+        study.tell(POINT, 0.25)
+    again = alebo.Study.open(postgres_server.url, name="point-half")
+    assert [t.state for t in again.history] == [alebo.State.COMPLETE]
+    assert again.history[0].outcomes["loss"].mean == 0.25
+
+
+def test_what_was_corrected_while_telling_is_kept_with_the_outcome(postgres_server: Server) -> None:
+    study = create(postgres_server.url, "corrected-kept")
+    study.ask()
+    study.patience = 0.3
+    postgres_server.stop()
+    try:
+        with pytest.raises(alebo.StudyError, match="outcome of trial 0 is kept in"):
+            study.tell(0, 0.5, params={"x0": 0.9})
+    finally:
+        postgres_server.start()
+    trial = alebo.Study.open(postgres_server.url, name="corrected-kept").history[0]
+    assert (trial.outcomes["loss"].mean, trial.params["x0"]) == (0.5, 0.9)
+
+
+def test_an_outcome_that_cannot_be_kept_is_said_to_be_not_stored(
+    postgres_server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    study, other = create(postgres_server.url, "not-kept"), create(postgres_server.url, "not-kept")
+    other.ask(2)
+    study.patience = 0.3
+    postgres_server.stop()
+    try:
+        with pytest.raises(alebo.StudyError, match=r"trial 1 is not stored: report it again"):
+            study.tell(1, 0.5)  # this object does not know the trial yet
+        monkeypatch.setattr(study._spool, "keep", lambda *_: None)  # a full disk
+        with pytest.raises(alebo.StudyError, match=r"a point that was not asked is not stored: report it again"):
+            study.tell(POINT, 0.5)
+    finally:
+        postgres_server.start()
+
+
 def test_what_was_kept_does_not_replace_an_outcome_and_never_reaches_another_study(
     postgres_server: Server, tmp_path: Path
 ) -> None:

@@ -16,11 +16,17 @@ import secrets
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from .._urls import is_url
 
 log = logging.getLogger("alebo.runner.storage")
+Key: TypeAlias = int | str  # the number of a trial, or `point-...` for a point that was never asked
+
+
+def named(key: Key) -> str:
+    """What an outcome is of, for messages."""
+    return f"trial {key}" if isinstance(key, int) else "a point that was not asked"
 
 
 def folder_of(where: str, name: str) -> Path:
@@ -38,9 +44,9 @@ class Spool:
 
     def __init__(self, where: str, name: str) -> None:
         self.folder = folder_of(where, name)
-        self._files: dict[int, Path] = {}  # of this process, by the number of the trial
+        self._files: dict[Key, Path] = {}  # of this process
 
-    def keep(self, number: int, record: Mapping[str, Any]) -> Path | None:
+    def keep(self, number: Key, record: Mapping[str, Any]) -> Path | None:
         """Write an outcome down; where it is, or None if that is impossible, too."""
         if number in self._files:
             return self._files[number]
@@ -54,19 +60,19 @@ class Spool:
                 os.fsync(file.fileno())
             part.replace(path)
         except (OSError, TypeError, ValueError) as error:
-            log.warning("The outcome of trial %d could not be kept in %s: %s", number, self.folder, error)
+            log.warning("The outcome of %s could not be kept in %s: %s", named(number), self.folder, error)
             with suppress(OSError):
                 part.unlink()
             return None
         self._files[number] = path
-        log.warning("The outcome of trial %d is kept in %s until it is written.", number, path)
+        log.warning("The outcome of %s is kept in %s until it is written.", named(number), path)
         return path
 
-    def has(self, number: int) -> bool:
+    def has(self, number: Key) -> bool:
         """Whether this process has kept an outcome of this trial."""
         return number in self._files
 
-    def drop(self, number: int) -> None:
+    def drop(self, number: Key) -> None:
         """An outcome is written, or refused: its file is needed no more."""
         path = self._files.pop(number, None)
         if path is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import logging
 import os
 import secrets
@@ -11,14 +12,14 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext, supp
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from .._errors import AleboError, StateError, StudyError
+from .._errors import AleboError, InputError, StateError, StudyError
 from .._propose import as_run
 from .._saving import ENQUEUED, check_noted, check_trial
 from ..history import History, State, Trial
 from ..optimizer import Optimizer
 from ._claims import new_worker
 from ._records import check_owner, constraints_of, read_record, record_of, shown, trial_of
-from ._spool import Spool
+from ._spool import Key, Spool, named
 from ._stop import Stop
 from ._storage import Outcome, connect, whole
 
@@ -41,7 +42,7 @@ class StoredTrials:
         self.worker = new_worker()
         self._living = False
         self._handed: set[int] = set()  # trials claimed by this object and not finished yet
-        self._in_hand: dict[int, dict[str, Any]] = {}  # outcomes that are being written
+        self._in_hand: dict[Key, dict[str, Any]] = {}  # outcomes that are being written
         self._spool = Spool(os.fspath(where), name)
         self.while_away = self._storage.patience.meanwhile  # called before every pause while the storage is away
         self.while_away.append(self.rescue)
@@ -129,7 +130,7 @@ class StoredTrials:
                 if len(written) == q:
                     return written
 
-    def _add(self, trial: Trial, owner: str | None) -> bool:
+    def _add(self, trial: Trial, owner: str | None, token: str = "") -> bool:
         """Write a new trial in one piece, as pending; False if its number is taken."""
         from optuna.trial import TrialState, create_trial
 
@@ -137,7 +138,7 @@ class StoredTrials:
         coordinates, distributions = shown(trial, self._opt.space, self._storage.attributes().get("shown", ()))
         stamp = self._storage.claims.stamp() if owner is None else {"at": time.time()}
         attrs: dict[str, Any] = {"params": record.pop("params"), "trial": record}
-        attrs["owner"] = {"worker": owner, "attempt": 1, "token": secrets.token_hex(6), **stamp}
+        attrs["owner"] = {"worker": owner, "attempt": 1, "token": token or secrets.token_hex(6), **stamp}
         template = create_trial(
             state=TrialState.RUNNING, params=coordinates, distributions=distributions, user_attrs=attrs
         )
@@ -145,11 +146,30 @@ class StoredTrials:
         return self._storage.add(template)
 
     def _tell_point(self, params: Mapping[str, Any], outcomes: Any) -> Trial:
+        """Write the outcome of a point that was never asked."""
+        done, token = copy.copy(self._opt).tell(params, outcomes), secrets.token_hex(6)  # refused before any access
+        key = f"point-{token}"
+        self._in_hand[key] = {**record_of(done), "token": token}
+        with self._until_written(key):
+            return self._write_point(done, token)
+
+    def _write_point(self, done: Trial, token: str) -> Trial:
+        """Add this point and finish it, once: another process may have found it in the spool, too."""
         with self._storage.claims.asking():
-            done = self._refreshed().tell(params, outcomes)
-            while not self._add(done, owner=None):
-                done = self._refreshed().tell(params, outcomes)
-            return self._finish(done)
+            while True:
+                there = [t for t in self._storage.trials() if (t.user_attrs.get("owner") or {}).get("token") == token]
+                if there:
+                    done = replace(done, number=there[0].number)
+                    break
+                done = replace(done, number=len(self._refreshed().history))
+                if self._add(done, owner=None, token=token):
+                    break
+            if self._storage.finish(done.number, self._outcome(done)):
+                return done
+            stored = self._refreshed().history[done.number]
+            if record_of(stored)["outcomes"] != record_of(done)["outcomes"]:
+                raise self._finished_by_another(done.number)
+            return stored
 
     def _finish(self, trial: Trial) -> Trial:
         """Write what finishes a trial, unless somebody has finished it."""
@@ -157,11 +177,15 @@ class StoredTrials:
             ours = self._on_our_behalf(trial.number)
             if ours is not None:
                 return ours
-            raise StateError(
-                f"A trial is reported once; another worker has finished trial {trial.number}. Its outcome stands, and "
-                "yours is not written."
-            )
+            raise self._finished_by_another(trial.number)
         return trial
+
+    @staticmethod
+    def _finished_by_another(number: int) -> StateError:
+        return StateError(
+            f"A trial is reported once; another worker has finished trial {number}. Its outcome stands, and yours is not "
+            "written."
+        )
 
     def _on_our_behalf(self, number: int) -> Trial | None:
         """The trial, if another process has found our outcome in the spool and written it for us."""
@@ -184,7 +208,7 @@ class StoredTrials:
         return Outcome(True, values, attributes, constraints_of(trial, self._opt.goals))
 
     @contextmanager
-    def _until_written(self, trial: int | Trial) -> Iterator[None]:
+    def _until_written(self, trial: Key | Trial) -> Iterator[None]:
         """Inside, a trial is finished; an outcome that cannot be written stays in a local file, and nowhere else."""
         number = trial.number if isinstance(trial, Trial) else trial
         try:
@@ -194,9 +218,11 @@ class StoredTrials:
             record = self._in_hand.pop(number, None)
             path = None if record is None else self._spool.keep(number, record)
             if path is None:
-                raise
+                raise StudyError(
+                    f"{error} What you reported of {named(number)} is not stored: report it again."
+                ) from None
             raise StudyError(
-                f"{error} The outcome of trial {number} is kept in {path}, and is written when this study is opened "
+                f"{error} The outcome of {named(number)} is kept in {path}, and is written when this study is opened "
                 "again on this machine."
             ) from None
         except AleboError:  # refused: there is nothing to keep
@@ -207,10 +233,11 @@ class StoredTrials:
             raise
         self._written(number)
 
-    def _written(self, number: int) -> None:
+    def _written(self, number: Key) -> None:
         self._in_hand.pop(number, None)
         self._spool.drop(number)
-        self._handed.discard(number)
+        if isinstance(number, int):
+            self._handed.discard(number)
 
     def rescue(self) -> None:
         """The storage is away: keep what is in hand in local files."""
@@ -274,16 +301,25 @@ class StoredTrials:
 
     def _write_kept(self, record: Mapping[str, Any]) -> bool:
         """Write an outcome that was kept while the storage was away; False if it is not of this study."""
+        history, token = self._refreshed().history, record.get("token")
         try:
             kept = read_record(record)
-            history, asked = self._refreshed().history, kept.earlier[0] if kept.earlier else kept
-            if not 0 <= kept.number < len(history) or history[kept.number].x.tolist() != asked.x.tolist():
-                return False
-        except (StudyError, KeyError, TypeError, ValueError):
+            if isinstance(token, str):
+                check_trial(kept.number, kept, self._opt.space, self._opt.goals, self._opt.method)
+            else:
+                asked = kept.earlier[0] if kept.earlier else kept
+                if not 0 <= kept.number < len(history) or history[kept.number].x.tolist() != asked.x.tolist():
+                    return False
+        except (InputError, StudyError, KeyError, TypeError, ValueError):
             return False
-        if history[kept.number].state is State.PENDING:
+        key: Key = f"point-{token}" if isinstance(token, str) else kept.number
+        if isinstance(token, str):
+            self._write_point(kept, token)
+        elif history[kept.number].state is State.PENDING:
             self._finish(kept)
-            log.warning("The outcome of trial %d, kept while the storage was away, has been written.", kept.number)
+        else:
+            return True
+        log.warning("The outcome of %s, kept while the storage was away, has been written.", named(key))
         return True
 
 

@@ -59,6 +59,7 @@ SIBLINGS = {
     ("_stored", "_schema"),
     ("space", "_show"),
     ("runner", "integrations"),
+    ("integrations", "report"),
     ("report", "plots"),
     ("report", "diagnostics"),
     ("report", "progress"),

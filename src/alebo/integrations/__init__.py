@@ -1,4 +1,4 @@
-"""Other libraries: the Optuna sampler, the node for Ax, the search for scikit-learn, and spaces of Optuna and ConfigSpace. Loaded when first used."""
+"""Other libraries: the Optuna sampler, the node for Ax, the search for scikit-learn, the callback for MLflow, and spaces of Optuna and ConfigSpace. Loaded when first used."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from . import ax as ax
+    from . import mlflow as mlflow
     from . import optuna as optuna
     from . import sklearn as sklearn
     from . import spaces as spaces
 
-__all__ = ["ax", "optuna", "sklearn", "spaces"]
+__all__ = ["ax", "mlflow", "optuna", "sklearn", "spaces"]
 
 
 def __getattr__(name: str) -> Any:

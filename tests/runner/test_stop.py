@@ -95,6 +95,18 @@ def test_a_signal_with_the_last_evaluation_is_not_lost(tmp_path: Path) -> None:
         alebo.run(create(tmp_path, budget=1), first, executor=pool, on_step=ask_to_end)
 
 
+def test_the_callback_of_what_was_written_is_called_before_the_run_stops(tmp_path: Path) -> None:
+    heard: list[int] = []
+
+    def callback(trial: alebo.Trial, study: alebo.Study) -> None:
+        ask_to_end()
+        heard.append(trial.number)
+
+    with ThreadPoolExecutor(1) as pool, pytest.raises(KeyboardInterrupt, match="1 evaluations are safe"):
+        alebo.run(create(tmp_path), first, executor=pool, callback=callback)
+    assert heard == [0]
+
+
 def test_a_second_signal_is_not_held_back(tmp_path: Path) -> None:
     def twice(*_: Any) -> None:
         ask_to_end()

@@ -52,7 +52,7 @@ class Stop:
 
     @contextmanager
     def at_once(self) -> Iterator[None]:
-        """Inside, the first signal raises, too: around code of the user's, and around a wait in the system."""
+        """Inside, the first signal raises, too: around a wait of unknown length."""
         self.open += 1
         try:
             self.check()

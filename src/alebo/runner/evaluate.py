@@ -70,7 +70,8 @@ def run(
         An Optimizer with all that is known.
 
     Ctrl-C, SIGTERM and SIGHUP end the run with a KeyboardInterrupt that says how to go on; nothing that the
-    evaluations started is left running. A method's computation is finished first; a second signal does not wait for it.
+    evaluations started is left running. A computation of the method and a callback are finished first; a second
+    signal does not wait for them.
     """
     opened = study if isinstance(study, Study) else Study.open(study)
     _check(f, budget, timeout, memory, max_failed)
@@ -259,8 +260,7 @@ class _Loop:
         self.finished += 1
         self.failed += trial.state is State.FAILED
         if self.callback is not None:
-            with self.stop.at_once():
-                self.callback(trial, self.study)
+            self.callback(trial, self.study)
         if self.on_step is not None:
             asked, self.asking = self.asking, 0.0
             self.on_step(Step(trial, self.study, asked, time.monotonic() - r.began))

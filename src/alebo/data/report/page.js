@@ -58,14 +58,19 @@ function place() {
 let values = null, chosen = null;
 function unpack() {
   const p = R.parameters; values = null;
-  if (p.packed) { const raw = atob(p.packed), bytes = new Uint8Array(raw.length); for (let i = 0; i < raw.length; i++) bytes[i] = raw.charCodeAt(i); values = new Float32Array(bytes.buffer); }
+  if (p.packed) { const raw = atob(p.packed), bytes = new Uint8Array(raw.length); for (let i = 0; i < raw.length; i++) bytes[i] = raw.charCodeAt(i); values = bytes; }
 }
+function stored(k) { const v = values[3 * k] | values[3 * k + 1] << 8 | values[3 * k + 2] << 16; return v === 16777215 ? null : v; }
 function cell(i, j) {
   const h = R.parameters.heads[j]; if ("fixed" in h) return h.fixed;
-  let v = values ? values[i * R.parameters.heads.length + j] : R.parameters.rows[i][j];
-  if (v === null || Number.isNaN(v)) return null;
+  let v = values ? stored(i * R.parameters.heads.length + j) : R.parameters.rows[i][j];
+  if (v === null) return null;
   if (h.choices) return h.choices[v];
-  return values && !h.whole ? +v.toPrecision(7) : v;
+  if (!values) return v;
+  const u = v / 16777214;
+  if (h.log) v = h.low * Math.pow(h.high / h.low, u); else v = h.low + u * (h.high - h.low);
+  if (h.whole) return Math.round(v);
+  return h.log ? +v.toPrecision(7) : +v.toFixed(Math.max(0, Math.min(100, 7 - Math.floor(Math.log10(h.high - h.low)))));
 }
 function point(number) { const i = R.parameters.numbers.indexOf(number); return i < 0 ? null : R.parameters.heads.map((h, j) => cell(i, j)); }
 function parameters() {
@@ -91,7 +96,7 @@ function parameters() {
     body.append(tr);
   }
   const top = make("thead"); top.append(head); table.append(top, body);
-  $("parameters-found").textContent = (q ? `${order.length} of ${heads.length}` : `${heads.length} parameters${shares ? ", the most important first" : ""}`) + (values ? "; values to seven digits" : "");
+  $("parameters-found").textContent = (q ? `${order.length} of ${heads.length}` : `${heads.length} parameters${shares ? ", the most important first" : ""}`) + (values ? "; values to a ten-millionth of their range" : "");
   document.querySelectorAll("tr[data-trial]").forEach(tr => tr.classList.toggle("on", +tr.dataset.trial === chosen));
 }
 function choose(number, jump) { chosen = number; if ($("trial").value !== String(number)) $("trial").value = String(number); parameters(); if (jump && !$("parameters-box").hidden) $("parameters-box").scrollIntoView({block: "nearest"}); }

@@ -257,3 +257,65 @@ def test_a_sampler_with_a_budget_proposes_what_the_optimizer_with_that_budget_do
     )
     assert [t.params for t in with_budget.ask(3)] == [t.params for t in study.trials]
     assert [t.params for t in without.ask(3)] != [t.params for t in study.trials]
+
+
+@pytest.mark.parametrize(
+    ("direction", "last", "counts"),
+    [
+        ("minimize", 9.0, 4.0),
+        ("minimize", 0.0, 2.0),
+        ("minimize", 3.0, 3.0),
+        ("maximize", 9.0, 2.0),
+        ("maximize", 1.5, 1.5),
+    ],
+)
+def test_a_pruned_trial_counts_between_the_median_and_the_worst(
+    spy: Spy, direction: str, last: float, counts: float
+) -> None:
+    study = optuna.create_study(direction=direction, sampler=EmbeddingSampler(DISTRIBUTIONS, method=spy, seed=0))
+    for value in (1.0, 2.0, 4.0):
+        trial = study.ask()
+        suggest(trial)
+        study.tell(trial, value)
+    pruned = study.ask()
+    suggest(pruned)
+    pruned.report(77.0, step=0)
+    pruned.report(last, step=3)
+    study.tell(pruned, state=TrialState.PRUNED)
+    suggest(study.ask())
+    seen = spy.seen[-1][0][3]
+    assert seen.complete
+    assert seen.outcomes["value 0"].mean == counts
+    assert seen.y is not None
+
+
+def test_a_pruned_trial_that_says_too_little_trains_nothing(spy: Spy) -> None:
+    def states(
+        sampler: EmbeddingSampler, *, report: float | None, constrained: bool = False, first: bool = False
+    ) -> str:
+        study = optuna.create_study(sampler=sampler)
+        if not first:
+            done = study.ask()
+            suggest(done)
+            if constrained:
+                done.set_constraint("c", -1.0)
+            study.tell(done, 1.0)
+        trial = study.ask()
+        suggest(trial)
+        if report is not None:
+            trial.report(report, step=1)
+        study.tell(trial, state=TrialState.PRUNED)
+        suggest(study.ask())
+        return str(spy.seen[-1][0][-1].state)
+
+    def made(**settings: Any) -> EmbeddingSampler:
+        return EmbeddingSampler(DISTRIBUTIONS, method=spy, seed=0, **settings)
+
+    assert states(made(), report=1.0) == "complete"
+    assert states(made(pruned="ignore"), report=1.0) == "failed"
+    assert states(made(), report=None) == "failed"
+    assert states(made(), report=float("nan")) == "failed"
+    assert states(made(), report=1.0, constrained=True) == "failed"
+    assert states(made(), report=1.0, first=True) == "failed"
+    with pytest.raises(alebo.InputError, match="pruned"):
+        EmbeddingSampler(DISTRIBUTIONS, pruned="all")

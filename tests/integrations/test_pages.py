@@ -11,6 +11,7 @@ from tests.conftest import require_module
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGES = {
+    "optuna": ("optuna", "study"),
     "sklearn": ("sklearn", "sklearn"),
     "ax": ("ax", "ax"),
 }  # page: the module it needs, and the extra that brings it

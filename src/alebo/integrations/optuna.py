@@ -53,6 +53,8 @@ class EmbeddingSampler(BaseSampler):
     the first trial on. Without it the sampler learns the space from completed trials, as Optuna's own samplers do, and
     the first trial is random. Trials that run elsewhere are respected as pending; constraints come from
     `trial.set_constraint`, goals from the study's directions. `budget`, where known, helps a method to plan.
+    `pruned` is "last" (a pruned trial counts with its last value, no better than the median of the completed trials and
+    no worse than the worst of them) or "ignore" (it trains nothing).
 
     >>> import optuna
     >>> optuna.logging.set_verbosity(optuna.logging.WARNING)
@@ -71,7 +73,11 @@ class EmbeddingSampler(BaseSampler):
         seed: int | None = None,
         budget: int | None = None,
         independent_sampler: BaseSampler | None = None,
+        pruned: str = "last",
     ) -> None:
+        if pruned not in ("last", "ignore"):
+            raise InputError(f'`pruned` is "last" or "ignore"; got {pruned!r:.60}.')
+        self._pruned = pruned
         self._rules = search_space.constraints if isinstance(search_space, Space) else ()
         if isinstance(search_space, Space):
             search_space = to_optuna(Space(search_space.parameters))
@@ -108,7 +114,8 @@ class EmbeddingSampler(BaseSampler):
         earlier = [t for t in study.get_trials(deepcopy=False) if t.number < trial.number]
         goals = _goals(study, earlier)
         self._method.check(columns.space, goals)
-        history = History(tuple(_trial(t, columns, goals) for t in earlier), self._budget)
+        limits = _limits(earlier, goals) if self._pruned == "last" else None
+        history = History(tuple(_trial(t, columns, goals, limits) for t in earlier), self._budget)
         proposed = propose(self._method, history, columns.space, goals, 1, seed)[0]
         stored = {k: v for k, v in proposed.to_dict().items() if k in ("x", "y", "note")}
         study._storage.set_trial_system_attr(trial._trial_id, POINT, {"names": columns.key, **stored})
@@ -195,7 +202,22 @@ def _goals(study: Study, trials: Sequence[FrozenTrial]) -> Goals:
     return Goals([*goals, *(AtMost(f"constraint {name}", 0.0) for name in names)])
 
 
-def _trial(frozen: FrozenTrial, columns: _Columns, goals: Goals) -> Trial:
+def _limits(trials: Sequence[FrozenTrial], goals: Goals) -> tuple[float, float] | None:
+    """Between which values a pruned trial counts: the median of the completed trials and the worst of them.
+
+    Its last value belongs to an earlier step, so it is no measurement of the objective. That it was pruned says that it is
+    no better than most. None where that is not enough: several objectives, constraints, nothing completed.
+    """
+    read = [_outcomes(t, goals) for t in trials]
+    values = [o["value 0"].mean for o in read if o is not None]
+    if not goals.single or goals.constraints or not values:
+        return None
+    worst = max(values) if goals.objectives[0].sign > 0 else min(values)
+    low, high = sorted((float(np.median(values)), worst))
+    return low, high
+
+
+def _trial(frozen: FrozenTrial, columns: _Columns, goals: Goals, limits: tuple[float, float] | None) -> Trial:
     """Our view of Optuna's trial. One that says nothing of this space keeps its place as a failed one."""
     nowhere = Trial(frozen.number, {}, np.zeros(columns.space.dimension), state=State.FAILED, asked=False)
     stored = frozen.system_attrs.get(POINT)
@@ -219,6 +241,9 @@ def _trial(frozen: FrozenTrial, columns: _Columns, goals: Goals) -> Trial:
     if frozen.state in (TrialState.RUNNING, TrialState.WAITING):
         return trial
     outcomes = _outcomes(frozen, goals)
+    if frozen.state is TrialState.PRUNED and limits is not None:
+        last = frozen.intermediate_values.get(-1 if frozen.last_step is None else frozen.last_step, math.nan)
+        outcomes = None if math.isnan(last) else {"value 0": Outcome(min(max(last, limits[0]), limits[1]))}
     if outcomes is None:
         return Trial(trial.number, trial.params, x, y, state=State.FAILED, note=note)
     return Trial(trial.number, trial.params, x, y, outcomes, State.COMPLETE, note, asked=trial.asked)

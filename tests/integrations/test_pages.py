@@ -14,6 +14,7 @@ PAGES = {
     "optuna": ("optuna", "study"),
     "sklearn": ("sklearn", "sklearn"),
     "ax": ("ax", "ax"),
+    "mlflow": ("mlflow", "mlflow"),
 }  # page: the module it needs, and the extra that brings it
 
 

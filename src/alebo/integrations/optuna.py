@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .. import __version__
-from .._errors import InputError, MissingPartError, StudyError
+from .._errors import InputError, StudyError
 from .._propose import as_method, propose
 from .._seeds import derive
 from ..goals import AtMost, Goal, Goals, Maximize, Minimize, Outcome
@@ -23,18 +23,16 @@ from ..methods import Method
 from ..methods import from_dict as method_from_dict
 from ..methods import to_dict as method_to_dict
 from ..space import Int, Parameter, Space
+from ._hosts import check_host
 from .spaces import from_distribution, to_optuna
 
-try:
-    from optuna.distributions import FloatDistribution, IntDistribution
-    from optuna.samplers import BaseSampler, RandomSampler
-    from optuna.search_space import IntersectionSearchSpace
-    from optuna.study import StudyDirection
-    from optuna.trial import TrialState
-except ImportError:
-    raise MissingPartError(
-        'The EmbeddingSampler needs Optuna 5, which is not installed. Run: pip install "optuna>=5" "pebble>=5.1"'
-    ) from None
+check_host("The EmbeddingSampler", "optuna", "5.0", "6", "study")
+
+from optuna.distributions import FloatDistribution, IntDistribution  # noqa: E402
+from optuna.samplers import BaseSampler, RandomSampler  # noqa: E402
+from optuna.search_space import IntersectionSearchSpace  # noqa: E402
+from optuna.study import StudyDirection  # noqa: E402
+from optuna.trial import TrialState  # noqa: E402
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -1,3 +1,4 @@
 from alebo.integrations.optuna import EmbeddingSampler
 
+
 __all__ = ["EmbeddingSampler"]

@@ -1,6 +1,7 @@
 import optuna
 import optunahub
 
+
 NAMES = [f"x{i}" for i in range(100)]
 SPACE = {name: optuna.distributions.FloatDistribution(-5, 10) for name in NAMES}
 

@@ -153,14 +153,20 @@ def check_trial(place: int, t: Trial, space: Space, goals: Goals, method: Method
     if wrong:
         raise StudyError(f"Stored trials must fit their study; trial {place} {wrong}. Use a backup of the file.")
     space.check(t.params)
+    if bool in set(map(type, t.params.values())):
+        _check_flags(place, t, space)
+    for was in t.earlier:
+        check_trial(place, replace(was, number=place), space, goals, method)
+
+
+def _check_flags(place: int, t: Trial, space: Space) -> None:
+    """Refuse true or false where a number belongs: Python takes them for 1 and 0."""
     for p in space.parameters:
         if isinstance(p, Float | Int) and isinstance(t.params[p.name], bool):
             raise StudyError(
                 f"Stored trials must fit their study; trial {place} has {t.params[p.name]} for the number {p.name!r}. Use "
                 "a backup of the file."
             )
-    for was in t.earlier:
-        check_trial(place, replace(was, number=place), space, goals, method)
 
 
 def _plain_method(method: Method) -> dict[str, Any]:

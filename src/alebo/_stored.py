@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from ._errors import StudyError
@@ -12,8 +12,12 @@ from ._schema import Kind, shown
 MOST = 10**9  # evaluations that a budget may allow
 
 
-def _list_of(kind: type | tuple[type, ...]) -> Callable[[Any], bool]:
-    return lambda v: isinstance(v, list) and all(isinstance(x, kind) and not isinstance(x, bool) for x in v)
+def _are_objects(value: Any) -> bool:
+    return isinstance(value, list) and all(map(_is_object, value))
+
+
+def _are_numbers(value: Any) -> bool:
+    return isinstance(value, list) and set(map(type, value)) <= {int, float}  # quick for a thousand of them
 
 
 def _is_object(value: Any) -> bool:
@@ -59,7 +63,7 @@ def _are_events(value: Any) -> bool:
 TEXT = Kind("is a text", lambda v: isinstance(v, str))
 FLAG = Kind("is true or false", lambda v: isinstance(v, bool))
 OBJECT = Kind("is an object", _is_object)
-OBJECTS = Kind("is a list of objects", _list_of(Mapping))
+OBJECTS = Kind("is a list of objects", _are_objects)
 WHOLE = Kind("is a whole number", _is_whole)
 NUMBER = Kind("is a number", _is_number)
 COUNT = Kind("is a whole number of 0 or more", lambda v: _is_whole(v) and v >= 0)
@@ -82,8 +86,8 @@ STUDY = {
 TRIAL = {
     "number": WHOLE,
     "params": OBJECT,
-    "x": Kind("is a list of numbers", _list_of((int, float))),
-    "y": Kind("is a list of numbers, or null", lambda v: v is None or _list_of((int, float))(v)),
+    "x": Kind("is a list of numbers", _are_numbers),
+    "y": Kind("is a list of numbers, or null", lambda v: v is None or _are_numbers(v)),
     "outcomes": Kind("holds [mean, standard error or null] by name", lambda v: _is_object(v) and _pairs(v)),
     "state": TEXT,
     "note": OBJECT,

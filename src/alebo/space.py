@@ -277,7 +277,8 @@ class Space:
                 f"The space has {len(self)} parameters: {', '.join(self.names[:5])}{', ...' if len(self) > 5 else ''}."
             )
         for p in self.parameters:
-            check_value(p, params[p.name])
+            if type(v := params[p.name]) is not float or type(p) is not Float or not p.low <= v <= p.high:  # quick
+                check_value(p, v)
 
     def feasible(self, params: Mapping[str, Any], tolerance: float = 1e-9) -> bool:
         """Whether every linear constraint holds at `params`.

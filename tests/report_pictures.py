@@ -1,6 +1,6 @@
 """The pictures of docs/report.md: four studies, their pages and figures in a real browser.
 
-    python -m tests.report_pictures [FOLDER]      about five minutes; needs Chromium and Pillow; default docs/img
+    python -m tests.report_pictures [FOLDER] [STUDY ...]      all: about five minutes; needs Chromium and Pillow; default docs/img
 
 Studies: `springs` (60 parameters, failures, a constraint), `beam` (two objectives), `wide` (1000 parameters, 500 trials), `mixed` (whole
 numbers and categories, several workers).
@@ -90,26 +90,30 @@ def picture(page: Page, path: Path, **how: Any) -> None:
     print(f"{path} {path.stat().st_size / 1e3:.0f} KB", flush=True)
 
 
-def main(out: Path) -> None:
+def main(out: Path, only: list[str]) -> None:
     """Make the studies and take the pictures."""
     out.mkdir(parents=True, exist_ok=True)
+    only = only or ["springs", "beam", "wide", "mixed"]
     with tempfile.TemporaryDirectory() as name, Browser() as browser:
         folder = Path(name)
-        made = {"springs": springs(), "beam": beam(), "wide": wide()}
-        study = mixed(folder)
+        made = {key: make() for key, make in (("springs", springs), ("beam", beam), ("wide", wide)) if key in only}
         for key, run in made.items():
             started = time.perf_counter()
             data = write_report(folder / f"{key}.html", run, name=key)
             size = (folder / f"{key}.html").stat().st_size / 1e6
             certain = [s["name"] for s in data["importance"] if s["certain"]]
             print(f"{key}: {time.perf_counter() - started:.0f} s, {size:.1f} MB, certain: {certain}", flush=True)
-        write_report(folder / "mixed.html", study.optimizer(), name="mixed", spans=study.spans())
+        if "mixed" in only:
+            study = mixed(folder)
+            write_report(folder / "mixed.html", study.optimizer(), name="mixed", spans=study.spans())
         for key, dark, width in (
             ("springs", False, 1100),
             ("beam", True, 1100),
             ("wide", False, 1100),
             ("mixed", False, 390),
         ):
+            if key not in only:
+                continue
             page = browser.open(folder / f"{key}.html", dark=dark, width=width)
             first = page.run("performance.getEntriesByName('first-contentful-paint')[0]?.startTime")
             print(f"{key}: first paint after {first} ms; console {page.console()}", flush=True)
@@ -118,9 +122,12 @@ def main(out: Path) -> None:
             for figure in {"springs": ["importance", "contour"], "mixed": []}.get(key, []):
                 picture(page, out / f"plot-{figure}.png", clip=f"#box-{figure}")
             page.close()
-        page = browser.open(folder / "mixed.html", width=1000)
-        picture(page, out / "plot-timeline.png", clip="#box-timeline")
-        page.close()
+        if "mixed" in only:
+            page = browser.open(folder / "mixed.html", width=1000)
+            picture(page, out / "plot-timeline.png", clip="#box-timeline")
+            page.close()
+        if "springs" not in only:
+            return
         with LivePage(lambda: made["springs"], name="springs", every=1.0) as live:
             page = browser.open(live.address, width=1100, height=800)
             page.wait("R.figures.some(f => f.id === 'importance')")
@@ -129,4 +136,4 @@ def main(out: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]) if len(sys.argv) > 1 else Path("docs/img"))
+    main(Path(sys.argv[1]) if len(sys.argv) > 1 else Path("docs/img"), sys.argv[2:])

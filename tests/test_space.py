@@ -343,3 +343,17 @@ def test_rounded_rows_hold_after_rounding_whatever_the_sign_of_a_coefficient(see
     assert all(space.feasible(space.decode(x)) for x in allowed)
     loose = space.rows()[1]
     np.testing.assert_allclose(loose - b, 0.5 * (abs(c["n"]) + abs(c["m"])))  # half a bin of each whole number
+
+
+def test_the_ends_of_what_digits_and_ranges_allow() -> None:
+    assert [Float("a", 0, 1, digits=k).digits for k in (1, 17)] == [1, 17]
+    for wrong in (0, 18, True, 2.0):
+        with pytest.raises(InputError, match="digits"):
+            Float("a", 0, 1, digits=wrong)  # type: ignore[arg-type]
+    space = Space([Float("a", -8.0, 4.0), Int("n", 1, 9)])
+    slack = 1e-9 * 8.0  # of the larger end
+    for a in (-8.0 - slack, 4.0 + slack):
+        space.check({"a": a, "n": 5})
+        with pytest.raises(InputError, match="a <= 4"):
+            space.check({"a": a * (1 + 1e-8), "n": 5})
+    assert space.encode({"a": 4.0 + slack, "n": 9})[0] == 1.0

@@ -98,3 +98,20 @@ def test_what_cannot_be_said_is_refused() -> None:
     normal.add(cs.NormalFloatHyperparameter("a", mu=0, sigma=1, lower=-1, upper=1))
     with pytest.raises(alebo.InputError, match="NormalFloat"):
         from_configspace(normal)
+
+
+def test_a_category_or_constant_of_configspace() -> None:
+    require_module("ConfigSpace", "configspace")
+    import ConfigSpace as cs
+
+    theirs = cs.ConfigurationSpace()
+    theirs.add(cs.CategoricalHyperparameter("one", ["only"]), cs.Constant("k", 3))
+    theirs.add(cs.CategoricalHyperparameter("two", [1, 2]), cs.UniformIntegerHyperparameter("n", 1, 9, log=True))
+    ours = from_configspace(theirs)
+    assert set(ours.parameters) == {
+        alebo.Fixed("one", "only"),
+        alebo.Fixed("k", 3),
+        alebo.Categorical("two", [1, 2]),
+        alebo.Int("n", 1, 9, log=True),
+    }
+    assert all(type(c) is int for p in ours.parameters if isinstance(p, alebo.Categorical) for c in p.choices)

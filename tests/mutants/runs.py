@@ -72,7 +72,17 @@ class Job:
 
 def run_all(jobs: Sequence[Job], *, workers: int, report: Any = None) -> None:
     """Run the jobs, so many at a time; `report` is called with each when it is over."""
-    free, running, left = [Scratch() for _ in range(workers)], {}, list(jobs)
+    free, left = [Scratch() for _ in range(workers)], list(jobs)
+    running: dict[int, tuple[Job, Scratch, float]] = {}
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    try:
+        _run_all(left, free, running, report)
+    finally:
+        for pid in running:
+            _end_group(pid)
+
+
+def _run_all(left: list[Job], free: list[Scratch], running: dict[int, tuple[Job, Scratch, float]], report: Any) -> None:
     while left or running:
         while left and free:
             job, scratch = left.pop(0), free.pop()

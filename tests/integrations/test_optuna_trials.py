@@ -1,0 +1,166 @@
+"""What the sampler makes of Optuna's distributions, trials, values and seeds, each by itself."""
+
+# ruff: noqa: E402
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.conftest import require_module
+
+require_module("optuna", "study")
+import optuna
+from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
+from optuna.samplers import RandomSampler
+from optuna.trial import TrialState, create_trial
+
+import alebo
+from alebo.goals import Goals
+from alebo.history import State
+from alebo.integrations.optuna import FACTS, POINT, EmbeddingSampler, _Columns, _goals, _outcomes, _trial
+from alebo.methods import Sobol
+
+TWO = {"a": FloatDistribution(-1, 1), "b": IntDistribution(0, 8, step=2)}
+COLUMNS = _Columns(TWO)
+GOALS = Goals([alebo.Minimize("value 0"), alebo.AtMost("constraint c", 0.0)])
+
+
+@pytest.mark.parametrize(
+    ("d", "count", "values"),
+    [
+        (FloatDistribution(-0.3, 0.9, step=0.3), 4, [-0.3, 0.0, 0.3, 0.6, 0.9]),
+        (IntDistribution(1, 9, step=2), 4, [1, 3, 5, 7, 9]),
+        (IntDistribution(-4, 5, step=3), 3, [-4, -1, 2, 5]),
+        (FloatDistribution(0.0, 0.7, step=0.1), 7, [k / 10 for k in range(8)]),
+    ],
+)
+def test_steps_are_counted_from_nothing(d: Any, count: int, values: list[float]) -> None:
+    columns = _Columns({"s": d, "x": FloatDistribution(0, 1)})
+    assert columns.space.parameters[0] == alebo.Int("s", 0, count)
+    assert columns.decode(np.array([-1.0, 0.0]))["s"] == values[0] == d.low
+    top = columns.decode(np.array([1.0, 0.0]))["s"]
+    assert top == pytest.approx(values[-1])
+    assert top <= d.high  # 4 * 0.3 - 0.3 is more than 0.9 in doubles
+    assert type(top) is (int if isinstance(d, IntDistribution) else float)
+    for k, value in enumerate(values):
+        x = columns.encode({"s": value, "x": 0.25})
+        assert x == pytest.approx([(2 * k + 1) / (count + 1) - 1, -0.5])  # the middle of its bin
+        assert columns.decode(x)["s"] == pytest.approx(value)
+
+
+def test_numbers_without_steps_stay_what_they_are() -> None:
+    columns = _Columns(
+        {"i": IntDistribution(2, 9), "f": FloatDistribution(1, 8, log=True), "one": IntDistribution(3, 3)}
+    )
+    assert columns.space.parameters == (alebo.Int("i", 2, 9), alebo.Float("f", 1, 8, log=True), alebo.Fixed("one", 3))
+    assert columns.stepped == {}
+    assert _Columns({"s": FloatDistribution(2.0, 2.0, step=1.0), **TWO}).stepped.keys() == {"b"}
+
+
+def test_the_columns_key_depends_on_their_names_and_order() -> None:
+    keys = {_Columns(d).key for d in (TWO, dict(reversed(TWO.items())), {"a": TWO["a"], "c": TWO["b"]}, TWO)}
+    assert len(keys) == 3
+
+
+def test_goals_follow_the_directions_and_the_constraints_of_completed_trials() -> None:
+    study = optuna.create_study(directions=["maximize", "minimize"])
+    done, lost = (create_trial(state=s, values=[1.0, 2.0] if s is TrialState.COMPLETE else None) for s in (TrialState.COMPLETE, TrialState.FAIL))  # fmt: skip
+    study.add_trials([done, lost])
+    assert _goals(study, study.trials) == Goals([alebo.Maximize("value 0"), alebo.Minimize("value 1")])
+
+
+def stored(columns: _Columns, x: list[float], y: list[float] | None = None) -> dict[str, Any]:
+    return {POINT: {"names": columns.key, "x": x, "y": y, "note": {"k": 1}}}
+
+
+def frozen(state: TrialState = TrialState.COMPLETE, params: dict[str, Any] | None = None, **more: Any) -> Any:
+    params = {"a": 0.5, "b": 4} if params is None else params
+    value = 3.0 if state is TrialState.COMPLETE else None
+    return create_trial(state=state, value=value, params=params, distributions={k: TWO.get(k, FloatDistribution(-9, 9)) for k in params}, **more)  # fmt: skip
+
+
+def test_a_proposed_trial_keeps_its_point_and_note() -> None:
+    goals = Goals(alebo.Minimize("value 0"))
+    x = COLUMNS.encode({"a": 0.5, "b": 4})
+    seen = _trial(frozen(system_attrs=stored(COLUMNS, x.tolist(), [0.1])), COLUMNS, goals)
+    assert (seen.x.tolist(), seen.y.tolist(), seen.note, seen.asked) == (x.tolist(), [0.1], {"k": 1}, True)  # type: ignore[union-attr]
+    assert (seen.state, seen.outcomes["value 0"].mean, seen.params) == (State.COMPLETE, 3.0, {"a": 0.5, "b": 2})
+    failed = _trial(frozen(TrialState.FAIL, system_attrs=stored(COLUMNS, x.tolist(), [0.1])), COLUMNS, goals)
+    assert (failed.state, failed.x.tolist(), failed.y.tolist(), failed.note) == (
+        State.FAILED,
+        x.tolist(),
+        [0.1],
+        {"k": 1},
+    )  # type: ignore[union-attr]
+    running = _trial(frozen(TrialState.RUNNING, params={}, system_attrs=stored(COLUMNS, x.tolist())), COLUMNS, goals)
+    assert (running.state, running.x.tolist(), running.y, running.asked) == (State.PENDING, x.tolist(), None, True)
+
+
+def test_a_trial_from_elsewhere_is_old_data() -> None:
+    goals = Goals(alebo.Minimize("value 0"))
+    x = COLUMNS.encode({"a": 0.5, "b": 4})
+    seen = _trial(frozen(), COLUMNS, goals)
+    assert (seen.x.tolist(), seen.y, seen.note, seen.asked, seen.state) == (x.tolist(), None, {}, False, State.COMPLETE)
+    other = _Columns(dict(reversed(TWO.items())))
+    assert _trial(frozen(system_attrs=stored(other, [0.0, 0.0], [0.3])), COLUMNS, goals).x.tolist() == x.tolist()
+    moved = _trial(frozen(system_attrs=stored(COLUMNS, [0.0, 0.0], [0.3])), COLUMNS, goals)  # a value was fixed
+    assert (moved.x.tolist(), moved.y) == (x.tolist(), None)
+
+
+@pytest.mark.parametrize("params", [{"a": 0.5}, {"a": 5.0, "b": 4}, {}], ids=["a part", "outside", "nothing"])
+def test_a_trial_that_says_nothing_of_this_space_keeps_its_place(params: dict[str, Any]) -> None:
+    wide = {"a": FloatDistribution(-9, 9), "b": TWO["b"]}
+    theirs = create_trial(value=1.0, params=params, distributions={k: wide[k] for k in params})
+    theirs.number = 7
+    seen = _trial(theirs, COLUMNS, GOALS)
+    assert (seen.number, seen.state, seen.asked, seen.params, seen.x.tolist()) == (
+        7,
+        State.FAILED,
+        False,
+        {},
+        [0.0, 0.0],
+    )
+
+
+def test_values_that_do_not_count() -> None:
+    goals = Goals(alebo.Minimize("value 0"))
+    assert _outcomes(frozen(), goals) == {"value 0": (3.0, None)}
+    for theirs in (frozen(TrialState.FAIL), frozen(TrialState.RUNNING), create_trial(value=math.inf)):
+        assert _outcomes(theirs, goals) is None
+    assert _outcomes(frozen(), GOALS) is None  # its constraint is missing
+
+
+def test_a_seed_of_any_size_is_taken() -> None:
+    """What is drawn independently is Optuna's own, by the seed modulo 2**32."""
+    for seed in (5, 2**32 + 5, 7 * 2**32 + 5):
+        sampler = EmbeddingSampler(TWO, method=Sobol(), seed=seed)
+        study = optuna.create_study(sampler=sampler)
+        value = study.ask().suggest_float("outside", 0, 1)
+        theirs = optuna.create_study(sampler=RandomSampler(seed=5)).ask().suggest_float("outside", 0, 1)
+        assert value == theirs
+    assert EmbeddingSampler(TWO, seed=2**40)._seed == 2**40
+    given = RandomSampler(seed=1)
+    assert EmbeddingSampler(TWO, independent_sampler=given)._independent is given
+
+
+def test_the_studys_facts_are_kept_and_another_sampler_takes_them_over() -> None:
+    study = optuna.create_study(sampler=EmbeddingSampler(TWO, method=Sobol(), seed=11))
+    study.ask(TWO)
+    facts = study._storage.get_study_system_attrs(study._study_id)[FACTS]
+    assert (facts["seed"], facts["alebo"]) == (11, alebo.__version__)
+    study.sampler = EmbeddingSampler(TWO)  # neither seed nor method: the study's own
+    study.ask(TWO)
+    assert study._storage.get_study_system_attrs(study._study_id)[FACTS] == facts
+    drawn = optuna.create_study(sampler=EmbeddingSampler(TWO, method=Sobol()))
+    drawn.ask(TWO)
+    assert 0 <= drawn._storage.get_study_system_attrs(drawn._study_id)[FACTS]["seed"] < 2**31
+
+
+def test_a_space_of_single_values_is_left_to_optuna() -> None:
+    study = optuna.create_study(sampler=EmbeddingSampler({"k": CategoricalDistribution(["x"]), **TWO}, method=Sobol()))
+    only = {"k": CategoricalDistribution(["x"])}
+    assert study.sampler.sample_relative(study, study.trials[0] if study.trials else frozen(), only) == {}
+    assert POINT not in study._storage.get_study_system_attrs(study._study_id)

@@ -87,3 +87,15 @@ def _one_thread() -> None:
     import torch
 
     torch.set_num_threads(1)
+
+
+@pytest.fixture(autouse=True)
+def _short_chains(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A chain that starts from nothing burns in for 25 transitions, not 100: most of the time of a short run of ALEBO.
+
+    Tests of the model itself, of recorded runs and of what the documents promise have the marker `full_chains`.
+    """
+    if request.node.get_closest_marker("full_chains") is None:
+        from alebo.models.mahalanobis import chains
+
+        monkeypatch.setattr(chains, "BURN_IN", 25)

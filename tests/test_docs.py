@@ -9,7 +9,11 @@ import sys
 from importlib.util import find_spec
 from pathlib import Path
 
+import pytest
+
 from tests.conftest import require_part
+
+pytestmark = pytest.mark.full_chains
 
 ROOT = Path(__file__).parents[1]
 

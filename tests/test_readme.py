@@ -11,6 +11,8 @@ import pytest
 
 import alebo
 
+pytestmark = pytest.mark.full_chains
+
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]

@@ -9,6 +9,8 @@ import pytest
 
 from .__main__ import agreeing
 
+pytestmark = pytest.mark.full_chains
+
 
 @pytest.mark.parametrize("name", ["branin-100", "batches", "old-data", "paper", "hesbo", "baxus", "ebo", "bo"])
 def test_the_first_proposals_are_the_recorded_ones(name: str) -> None:

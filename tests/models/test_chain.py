@@ -13,6 +13,8 @@ from alebo.models import fit_gp, sample_gp
 from alebo.models.mahalanobis.chains import CHAINS, WIDTH, ChainState, Target, sample, transition
 from alebo.models.mahalanobis.likelihood import LogPosterior, MetricPrior
 
+pytestmark = pytest.mark.full_chains
+
 
 def problem(n=25, d=3, noise=0.05, seed=0, known=False):
     rng = np.random.default_rng(seed)

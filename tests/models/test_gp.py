@@ -20,6 +20,8 @@ from botorch.models.model import ModelList
 from alebo.models import MahalanobisGP, fit_gp
 from alebo.models.mahalanobis.likelihood import Hyperparameters
 
+pytestmark = pytest.mark.full_chains
+
 
 def data(n=40, d=3, noise=0.0, seed=0):
     rng = np.random.default_rng(seed)

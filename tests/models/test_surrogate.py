@@ -15,6 +15,8 @@ from alebo.models import Mixture, fit_ard, fit_best, fit_gp, fit_mixture, sample
 from alebo.models.priors import dense, embedded, sparse
 from alebo.models.surrogate import in_units, unexplained
 
+pytestmark = pytest.mark.full_chains
+
 RNG = np.random.default_rng(0)
 X = torch.from_numpy(RNG.random((25, 4)))
 VALUES = 100.0 + 5.0 * torch.sin(4 * X[:, 0]) + 3.0 * X[:, 2] ** 2

@@ -125,6 +125,7 @@ def _start(job: Job, scratch: Scratch) -> int:
     code = 3
     try:
         os.setsid()
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
         out = os.open(scratch.source.parent / "said.txt", os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
         os.dup2(out, 1)
         os.dup2(out, 2)

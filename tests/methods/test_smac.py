@@ -22,7 +22,7 @@ SPACE = alebo.Space(
         alebo.Categorical("kind", ["tree", "net", None]),
     ]
 )
-SMALL = SMAC(challengers=60, searches=2, plateau=1, initial=4)
+SMALL = SMAC(trees=4, challengers=20, searches=1, plateau=1, initial=4)
 
 
 @pytest.fixture(autouse=True)
@@ -73,7 +73,7 @@ def test_a_told_configuration_is_the_library_s_own() -> None:
 
 def test_it_searches_a_mixed_space_and_resumes(tmp_path) -> None:
     opt = alebo.Optimizer(SPACE, GOAL, method=SMALL, seed=1, budget=20)
-    run(opt, 6)
+    run(opt, 5)
     opt.fail(opt.ask()[0].number)
     pending = opt.ask(2)
     opt.save(tmp_path / "s.json")
@@ -84,7 +84,7 @@ def test_it_searches_a_mixed_space_and_resumes(tmp_path) -> None:
     for t in [*pending, *a]:
         SPACE.check(t.params)
         opt.tell(t.number, loss(t.params))
-    run(opt, 5)
+    run(opt, 2)
     assert loss(opt.best().params) < loss(opt.history[0].params)
 
 

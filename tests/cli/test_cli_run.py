@@ -285,6 +285,7 @@ def test_interrupted_and_run_again(here: Path, alebo: Any) -> None:
     assert "Stopped" in log.read_text()
     done = alebo("status", "--json").json["done"]
     assert 1 <= done < 5
+    (here / "sim.py").write_text(SIM)
     again = alebo("run", "--json").json
     assert again["evaluations"] == 5
     assert again["made_now"] == 5 - done

@@ -162,3 +162,21 @@ def test_expected_hypervolume_is_lower_near_a_pending_point() -> None:
     at, away = pending.unsqueeze(-2), NEW[3:4].unsqueeze(-2)
     assert float(with_one(at)) < float(without(at)) - 2.0  # what it would bring is on the way
     assert float(with_one(away)) == pytest.approx(float(without(away)), abs=1.0)
+
+
+@pytest.mark.parametrize("known", [[True] * 8, [True, False] * 4, [False] * 8], ids=["all", "some", "none"])
+def test_draws_without_a_feasible_point_count_by_their_chance_alone(known: list[bool]) -> None:
+    """The mean over draws of EI (1 where a draw has no best, e^-2 of that where others have one) times the chance."""
+    found = NoisyLogEI(DENSE, [LIMIT], seed=0)
+    found.known = torch.tensor(known)
+    found.best = torch.where(found.known, torch.linspace(-1.0, 1.0, 8).double(), -math.inf)
+    (mean, variance, _), (g, spread, _) = (m.marginals(NEW) for m in found.models)
+    total = torch.zeros(7).double()
+    for i, ok in enumerate(known):
+        sd = variance[i].sqrt().numpy()
+        z = (mean[i].numpy() - float(found.best[i])) / sd if ok else np.zeros(7)
+        gain = sd * (norm.pdf(z) + z * norm.cdf(z)) if ok else np.full(7, math.exp(-2.0) if any(known) else 1.0)
+        level = LIMIT.shift / LIMIT.scale + g[i].numpy()
+        total += torch.from_numpy(gain * norm.cdf(-level / spread[i].sqrt().numpy())) / 8
+    assert torch.allclose(found(NEW.unsqueeze(-2)).exp(), total, rtol=1e-6, atol=1e-12)
+    assert torch.allclose(found.with_gradient(NEW)[0].exp(), total, rtol=1e-6, atol=1e-12)

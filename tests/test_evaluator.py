@@ -16,7 +16,7 @@ import pytest
 
 import alebo
 from alebo import EvaluationError, InputError
-from alebo._processes import SUPERVISOR, remove_stale_folders, temporary_folder
+from alebo._processes import SUPERVISOR, remove_stale_folders, run_supervised, temporary_folder
 from alebo.evaluator import CommandEvaluator, FunctionEvaluator, function
 
 PYTHON = (sys.executable, "-I", "-S", "-c")
@@ -274,6 +274,16 @@ def test_a_command_that_ignores_term_ends(tmp_path: Path) -> None:
 def test_a_flood_of_output_is_not_kept_and_the_last_line_is_read() -> None:
     flood = "import sys\nfor _ in range(200): sys.stderr.write('x' * 65536); sys.stdout.write('y' * 65536)\nprint()\n"
     assert command(flood + "print(2.5)", "{x}")({"x": 1}) == {"loss": 2.5}
+
+
+def test_the_last_bytes_of_what_a_command_prints_are_kept(tmp_path: Path) -> None:
+    code = "import sys; sys.stdout.write('a' * 9_000_000 + 'the end'); sys.stderr.write('b' * 200_000 + 'too')"
+    ended = run_supervised(
+        [sys.executable, "-c", code], directory=".", extra={}, folder=tmp_path, memory=None, timeout=None
+    )
+    assert (len(ended.printed), len(ended.said), ended.badly) == (4 * 2**20, 64 * 2**10, "")
+    assert ended.printed.endswith("aathe end")
+    assert ended.said.endswith("bbtoo")
 
 
 def test_terminal_escapes_of_a_program_stay_away_from_the_terminal() -> None:

@@ -75,6 +75,12 @@ def test_bad_timeout(timeout: Any) -> None:
         alebo.minimize(sphere, BOX, timeout=timeout)
 
 
+def test_a_timeout_of_a_fraction_of_a_second() -> None:
+    result = alebo.minimize(lambda x: time.sleep(0.15) or float(x[0]), BOX, budget=50, method="sobol", timeout=0.5)
+    assert 1 <= len(result.history) <= 6
+    assert alebo.minimize(lambda x: float(x[0]), BOX, budget=2, method="sobol", timeout=60).nfev == 2
+
+
 def test_several_at_a_time() -> None:
     together = threading.Barrier(3, timeout=20)
 

@@ -5,10 +5,19 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+from scipy.stats import multivariate_normal
 
 import alebo
 from alebo.methods import AddGPUCB
-from alebo.models.additive import fit_additive, gather, minimise_bounds, random_groups, spread_out
+from alebo.models.additive import (
+    _negative_log_posterior,
+    _rbf,
+    fit_additive,
+    gather,
+    minimise_bounds,
+    random_groups,
+    spread_out,
+)
 
 from . import laws
 
@@ -105,3 +114,33 @@ def test_the_laws():
 def test_settings_are_checked():
     with pytest.raises(alebo.InputError, match="group_size"):
         AddGPUCB(group_size=0)
+
+
+@pytest.mark.parametrize("infer_noise", [True, False])
+def test_the_gradient_of_the_posterior_density_is_that_of_finite_differences(infer_noise):
+    rng = np.random.default_rng(0)
+    Z = gather(torch.from_numpy(rng.uniform(-1, 1, (9, 5))), [[0, 1], [2, 4], [3]])
+    flat = _rbf(Z, Z, 0.6).reshape(3, 81)
+    z = torch.from_numpy(rng.standard_normal(9))
+    theta = np.log([0.5, 0.1, 2.0, 0.05])
+
+    def density(t):
+        return _negative_log_posterior(t, flat, z, infer_noise)
+
+    value, gradient = density(theta)
+    numeric = [(density(theta + h)[0] - density(theta - h)[0]) / 2e-6 for h in 1e-6 * np.eye(4)]
+    assert gradient[:3] == pytest.approx(numeric[:3], rel=1e-5)
+    assert gradient[3] == pytest.approx(numeric[3] if infer_noise else 0.0, rel=1e-5)
+    K = sum(np.exp(s) * k.reshape(9, 9).numpy() for s, k in zip(theta[:3], flat, strict=True)) + 0.05 * np.eye(9)
+    likelihood = multivariate_normal(np.zeros(9), K).logpdf(z.numpy()) + 4.5 * np.log(2 * np.pi)
+    prior = np.exp(theta[:3]).sum() + (0.05 * (theta[3] + 7.0) ** 2 if infer_noise else 0.0)
+    assert value == pytest.approx(prior - likelihood)
+
+
+def test_weights_are_shares_of_the_groups_variance():
+    X = np.random.default_rng(2).uniform(-1, 1, (40, 5))
+    gp = fit_additive(X, pair(X), [[0, 1], [2, 4], [3]])
+    weights = gp.weights
+    assert weights[[0, 1]] == pytest.approx(float(gp.scales[0]) / 2)
+    assert weights[3] == pytest.approx(float(gp.scales[2]))
+    assert weights[3] < 0.1 * weights[0]  # it does nothing

@@ -142,7 +142,7 @@ def damage_cases() -> list[Any]:
         pytest.param(trial(1, params={"x0": 3}), id="other parameters"),
         pytest.param(trial(1, outcomes={"loss": [1.0, math.nan]}), id="a NaN standard error"),
         pytest.param(trial(1, outcomes={"loss": [1.0, -0.5]}), id="a negative standard error"),
-        pytest.param(trial(1, x=[7.0] * D), id="a point outside the cube"),
+        pytest.param(trial(1, x=[0.0] * (D - 1) + [1.001]), id="a point outside the cube"),
         pytest.param(trial(1, earlier=[{"number": 1}]), id="half a correction"),
         pytest.param(lambda d: d.update(queue=[{"x0": 9}]), id="a queue of nonsense"),
         pytest.param(lambda d: d.update(queue=3), id="a queue that is a number"),

@@ -339,6 +339,29 @@ def test_the_live_page_refreshes_itself(browser: Browser) -> None:
     page.close()
 
 
+def test_a_correction_reaches_the_live_page() -> None:
+    require_module("plotly", "plot")
+    run = run_of(4, 6)
+    with LivePage(lambda: run, every=60.0, models=False) as live:
+        assert not live.refresh()
+        run.amend(5, {"loss": -7.5, "latency": 1.0})
+        assert live.refresh()
+        assert b"-7.5" in (live.update(0) or b"")
+
+
+def test_the_live_page_follows_a_run_of_a_thousand_parameters(browser: Browser) -> None:
+    run = run_of(1000, 120)
+    with LivePage(lambda: run, name="wide", every=0.2, models=False) as live:
+        page = browser.open(live.address)
+        assert 0 < first_paint(page) < 3000
+        assert page.run("allRows().length") == 121
+        run.tell(dict(run.history[-1].params), {"loss": -9.0, "latency": 1.0})
+        page.wait("allRows().length === 122")
+        assert "loss = -9" in page.run("document.body.innerText")
+        fine(page)
+        page.close()
+
+
 def test_the_live_page_is_for_this_machine_and_its_token_only() -> None:
     require_module("plotly", "plot")
     run = run_of(4, 3, failed=0)

@@ -69,7 +69,7 @@ class LivePage:
         self._version = 0
         self._data: dict[str, Any] = {}
         self._said: Diagnosis | None = None
-        self._last: tuple[int, int, int] | None = None
+        self._last: tuple[int, ...] | None = None
         self._stop = threading.Event()
         self._server = _server(self, port)
         self.address = f"http://{HOST}:{self._server.server_port}/{self._token}/"
@@ -90,7 +90,8 @@ class LivePage:
         """Read the run and publish a new page if it has changed; whether it has."""
         run = self._read()
         history = run.history
-        now = (len(history), len(history.complete), len(history.failed))
+        corrections = sum(len(t.earlier) for t in history)
+        now = (len(history), len(history.complete), len(history.failed), corrections)
         if now == self._last and not force:
             return False
         with self._lock:

@@ -256,13 +256,13 @@ def test_batches_keep_the_jobs_busy(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[int] = []
     ask = alebo.Optimizer.ask
     monkeypatch.setattr(alebo.Optimizer, "ask", lambda self, q=1: (asked.append(q), ask(self, q))[1])
-    monkeypatch.setattr("alebo.integrations.sklearn.effective_n_jobs", lambda n: n or 1)
     search(n_iter=7, cv=2).fit(X, y)
     assert asked == [1] * 7
     asked.clear()
-    busy = search(n_iter=7, cv=2, n_jobs=6)
-    busy.n_splits_ = 2
-    assert busy._batch() == 3
+    monkeypatch.setattr("alebo.integrations.sklearn.effective_n_jobs", lambda n: 6)
+    search(n_iter=8, cv=2, scoring=["accuracy", "roc_auc"], refit="roc_auc").fit(X, y)
+    assert asked == [1, 3, 3, 1]
+    asked.clear()
     search(n_iter=7, cv=2, batch_size=3).fit(X, y)
     assert asked == [3, 3, 1]
 

@@ -107,12 +107,11 @@ class AleboSearchCV(BaseSearchCV):
         n_iter = whole("n_iter", self.n_iter, 1, "It is the number of candidates to evaluate.")
         choices = _Choices(self.param_distributions)
         opt = Optimizer(choices.space, self._goals(), method=self.method, seed=self._seed(), budget=n_iter)
-        folds = _SameFolds(self._checked_cv_orig)
-        size = self._batch()
+        folds = _SameFolds(self.cv) if hasattr(self.cv, "split") else None  # the others are the same each time anyway
         results: dict[str, Any] = {}
         broken: list[tuple[int, dict[str, Any]]] = []  # place and parameters of candidates with no row in the results
         while opt.asked < n_iter:
-            trials = opt.ask(min(size, n_iter - opt.asked))
+            trials = opt.ask(min(self._batch(results), n_iter - opt.asked))
             candidates = [choices.real(t.params) for t in trials]
             with warnings.catch_warnings():
                 # scikit-learn repeats this one after every batch; it is said once, at the end
@@ -152,10 +151,15 @@ class AleboSearchCV(BaseSearchCV):
             return int(self.random_state)
         return int(check_random_state(self.random_state).randint(2**31 - 1))
 
-    def _batch(self) -> int:
+    def _batch(self, results: Mapping[str, Any]) -> int:
+        """How many candidates to propose together; without `batch_size` one first, which tells the number of folds."""
         if self.batch_size is not None:
             return whole("batch_size", self.batch_size, 1, "None fits it to n_jobs.")
-        return max(1, math.ceil(int(effective_n_jobs(self.n_jobs)) / int(self.n_splits_)))
+        metric = next((key.removeprefix("split0") for key in results if key.startswith("split0_test_")), None)
+        if metric is None:
+            return 1
+        folds = sum(key.startswith("split") and key.endswith(metric) for key in results)
+        return max(1, math.ceil(int(effective_n_jobs(self.n_jobs)) / folds))
 
     def _tell(self, opt: Optimizer, trials: Sequence[Trial], results: Mapping[str, Any], without_row: int) -> None:
         for trial in trials:

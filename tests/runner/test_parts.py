@@ -1,0 +1,417 @@
+"""The small parts under a study, each by itself: lines, healing, patience, claims, records, the spool, reasons."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import alebo
+from alebo.goals import Goals, Outcome
+from alebo.history import State, Trial
+from alebo.runner import _claims, _heal, _lines, _patience, _spool
+from alebo.runner._patience import Away, Patience
+from alebo.runner._pools import reason_of
+from alebo.runner._records import check_owner, compare, constraints_of, plain, shown, span_of, trial_of
+from tests.conftest import require_module
+
+SPACE = alebo.Space.from_bounds([(-1, 1)] * 4)
+GOALS = Goals([alebo.Maximize("gain"), alebo.AtMost("mass", 2.0), alebo.AtLeast("life", 5.0)])
+
+
+def line(code: int = _lines.NOTHING, worker: str = "w", **more: Any) -> bytes:
+    return _lines.sealed({"op_code": code, "worker_id": worker, **more})
+
+
+# -- lines -------------------------------------------------------------------------------------------------------------------
+
+
+def test_a_sealed_line_is_intact_until_any_byte_changes() -> None:
+    good = line(k=[1, "a"])
+    assert good.endswith(b'"}\n')
+    assert _lines.intact(good)
+    assert _lines.has_checksum(good)
+    assert _lines.intact(good.rstrip(b"\n") + b"   \n")  # padded to its old length
+    assert json.loads(good) | {"crc": 0} == {"op_code": 10, "worker_id": "w", "k": [1, "a"], "crc": 0}
+    for i in range(len(good) - 1):
+        damaged = bytearray(good)
+        damaged[i] ^= 1
+        assert not _lines.intact(bytes(damaged)), i
+    assert not _lines.has_checksum(b'{"op_code":10,"worker_id":"w"}\n')
+    assert _lines.split(good + good + b"torn") == [good, good]
+    assert _lines.split(b"") == []
+
+
+def test_a_line_without_a_checksum_is_read_where_it_is_plausible() -> None:
+    def bare(code: int, **more: Any) -> bytes:
+        return json.dumps({"op_code": code, "worker_id": "w", **more}).encode() + b"\n"
+
+    good = [
+        (0, {"study_name": "s", "directions": [1]}),
+        (1, {"study_id": 0}),
+        (2, {"study_id": 0, "user_attr": {"a": 1}}),
+        (4, {"study_id": 0, "datetime_start": None, "params": {"a": 1}, "distributions": {"a": "x", "b": "y"}}),
+        (6, {"trial_id": 1, "state": 1, "values": None}),
+        (8, {"trial_id": 1, "user_attr": {"a": 1}}),
+        (9, {"trial_id": 1, "system_attr": {"a": 1}}),
+        (10, {}),
+    ]
+    for code, fields in good:
+        assert _lines.read(bare(code, **fields)) is not None
+        assert _lines.read(bare(code, **fields), {"w"}) is None  # its writer has checksums elsewhere
+        assert _lines.read(bare(code, **fields), {"other"}) is not None
+    wrong = [
+        (0, {"study_name": 1, "directions": [1]}),
+        (2, {"study_id": 0, "user_attr": {}}),
+        (2, {"study_id": 0, "user_attr": {"a": 1, "b": 2}}),
+        (4, {"study_id": 0}),
+        (4, {"study_id": 0, "datetime_start": None, "params": {"c": 1}, "distributions": {"a": "x"}}),
+        (4, {"study_id": 0, "datetime_start": None, "params": []}),
+        (6, {"trial_id": 1, "state": 5, "values": None}),
+        (6, {"trial_id": 1, "state": 4}),
+        (8, {"trial_id": "1", "user_attr": {"a": 1}}),
+        (11, {}),
+        (-1, {}),
+    ]
+    for code, fields in wrong:
+        assert _lines.read(bare(code, **fields)) is None, (code, fields)
+    for text in (b"", b"[]\n", b"{}\n", b'{"op_code":10}\n', b"{" * 9999):
+        assert _lines.read(text) is None
+    assert _lines.read(line()) is not None
+    assert _lines.read(line().replace(b'"w"', b'"v"')) is None
+
+
+def test_what_is_left_of_joined_cut_and_torn_lines_is_found() -> None:
+    one, two = line(k=1), line(k=2)
+    assert _lines.pieces(one.rstrip(b"\n") + two) == [one, two]
+    assert _lines.pieces(one[:20] + two) == [two]
+    assert _lines.pieces(two + one[:20]) == [two]
+    bad = bytearray(one)
+    bad[-4] ^= 1  # one digit of the checksum: what it seals is right
+    assert _lines.pieces(bytes(bad)) == [one]
+    bad[-6] ^= 1
+    assert _lines.pieces(bytes(bad)) == []
+    assert _lines.pieces(b'{"op_code": 10, "worker_id": "v"}\n') == [b'{"op_code": 10, "worker_id": "v"}\n']
+    assert _lines.pieces(b'{"op_code": 10, "worker_id": "v"}\n', {"v"}) == []
+    long = line(k="x" * 40)
+    for bit in range(8):
+        cut = bytearray(long)
+        at = long.index(b"xxx") + 5
+        cut[at] = 0x0A
+        halves = bytes(cut[: at + 1]), bytes(cut[at + 1 :])
+        if long[at] == 0x0A ^ (1 << bit):
+            assert _lines.joined(*halves) == long
+    assert _lines.joined(one, two) is None
+
+
+# -- healing ------------------------------------------------------------------------------------------------------------------
+
+
+def test_a_torn_end_goes_aside_and_its_whole_lines_stay(tmp_path: Path) -> None:
+    path = tmp_path / "s.log"
+    one, two = line(k=1), line(k="y" * 70_000)  # longer than one block of reading back
+    for content, kept in (
+        (one + two, one + two),
+        (one + two[:100], one),
+        (one + two[:66_000], one),
+        (one + two.rstrip(b"\n"), one + two),  # only its newline is missing
+        (two[:10], b""),
+        (b"", b""),
+    ):
+        path.write_bytes(content)
+        with open(path, "r+b", buffering=0) as file:
+            assert _heal.move_torn(path, file) == len(kept)
+        assert path.read_bytes() == kept
+        aside = path.with_name("s.log.torn")
+        assert aside.exists() == (content != kept)
+        aside.unlink(missing_ok=True)
+
+
+def test_a_damaged_line_keeps_its_place_and_length() -> None:
+    make = line(_lines.CREATE_STUDY, study_name="s", directions=[1])
+    trial = line(_lines.CREATE_TRIAL, study_id=0, datetime_start=None, user_attrs={"trial": {"number": 0}})
+    attr = line(_lines.TRIAL_ATTR, trial_id=0, user_attr={"a": 1})
+    lines = [make, trial, attr]
+    assert _heal.repaired(lines) == (lines, {})
+    broken = trial.replace(b'"study_id"', b'"study_xx"')
+    after, bad = _heal.repaired([make, broken, attr])
+    assert (list(bad), bad[1], [len(x) for x in after]) == ([1], broken, [len(x) for x in lines])
+    made = _lines.read(after[1])
+    assert made is not None
+    assert (made["op_code"], made["state"], made["study_id"]) == (_lines.CREATE_TRIAL, 0, 0)  # an empty, running trial
+    after, _ = _heal.repaired([make, trial, attr.replace(b'"a"', b'"b"')])
+    assert _lines.read(after[2])["op_code"] == _lines.NOTHING  # type: ignore[index]
+    meta = line(_lines.STUDY_ATTR, study_id=0, user_attr={"alebo": {"name": "s", "directions": [2]}})
+    after, _ = _heal.repaired([make.replace(b'"s"', b'"t"'), meta])
+    made = _lines.read(after[0])
+    assert made is not None
+    assert (made["op_code"], made["study_name"], made["directions"]) == (_lines.CREATE_STUDY, "s", [2])
+
+
+def test_whether_a_trial_is_missing_is_told_by_what_comes_later() -> None:
+    made = [{"op_code": _lines.CREATE_TRIAL}]
+
+    def create(number: int | None) -> dict[str, Any]:
+        return {"op_code": _lines.CREATE_TRIAL, "user_attrs": {} if number is None else {"trial": {"number": number}}}
+
+    assert _heal._one_missing(made, [create(1)]) is False
+    assert _heal._one_missing(made, [create(2)]) is True
+    assert _heal._one_missing(made, [create(None)]) is None
+    assert _heal._one_missing(made, [{"op_code": 8, "trial_id": 0}]) is None
+    assert _heal._one_missing(made, [{"op_code": 8, "trial_id": 0}, {"op_code": 8, "trial_id": 1}]) is True
+    assert _heal._one_missing(made, []) is None
+    assert _heal.checked_workers([line(worker="a"), b'{"op_code":10,"worker_id":"b"}\n']) == {"a"}
+
+
+# -- patience and claims --------------------------------------------------------------------------------------------------
+
+
+class Clock:
+    """A clock that only sleeping moves."""
+
+    def __init__(self) -> None:
+        self.now, self.naps = 100.0, []  # type: ignore[var-annotated]
+
+    def monotonic(self) -> float:
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        self.naps.append(seconds)
+        self.now += seconds
+
+
+def test_waiting_has_growing_pauses_and_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock, kept = Clock(), []
+    monkeypatch.setattr(_patience.time, "monotonic", clock.monotonic)
+    monkeypatch.setattr(_patience.time, "sleep", clock.sleep)
+    monkeypatch.setattr(_patience.random, "uniform", lambda low, high: 1.0)
+    patience = Patience("here", seconds=30.0, meanwhile=[lambda: kept.append("first"), lambda: kept.append("last")])
+    answers = iter([Away("x")] * 4)
+
+    def later() -> str:
+        for error in answers:
+            raise error
+        return "back"
+
+    assert patience.wait_for(later) == "back"
+    naps = clock.naps if patience.check is None else [sum(clock.naps)]
+    assert sum(naps) == pytest.approx(0.2 + 0.4 + 0.8 + 1.6)
+    assert kept == ["last", "first"] * 4  # before every pause, the newest first
+
+    def never() -> str:
+        raise Away("no answer")
+
+    began = clock.now
+    with pytest.raises(alebo.StudyError, match=r"has been away for 30 seconds \(no answer\)"):
+        patience.wait_for(never)
+    assert clock.now - began == pytest.approx(30.0, abs=0.05)
+    assert max(clock.naps) <= 5.0
+
+
+def test_a_worker_is_dead_when_its_process_is_gone_or_its_lock_was_long_free(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    claims = _claims.FileClaims(tmp_path / "s.log")
+    me = _claims.new_worker()
+    host, number, machine, _ = me.rsplit(":", 3)
+    assert (int(number), machine) == (os.getpid(), _claims._machine())
+    assert not _claims._gone(me)
+    assert _claims._gone(f"{host}:{2**22 + 7}:{machine}:x")  # beyond the largest process number
+    for elsewhere in (f"{host}:{2**22 + 7}:another:x", f"{host}:x:{machine}:x", "short"):
+        assert not _claims._gone(elsewhere)
+    child = os.fork()
+    if child == 0:
+        os._exit(0)
+    time.sleep(0.1)
+    assert _claims._gone(f"{host}:{child}:{machine}:x")  # a zombie has ended
+    os.waitpid(child, 0)
+    clock = Clock()
+    monkeypatch.setattr(_claims.time, "monotonic", clock.monotonic)
+    other = f"{host}:1:another:x"
+    assert claims.alive(other)
+    clock.now += _claims.LEASE - 0.1
+    assert claims.alive(other)
+    clock.now += 0.2
+    assert not claims.alive(other)
+    claims.interrupted()
+    assert claims.alive(other)  # what was seen before counts no more
+    monkeypatch.undo()
+    claims.live(me)
+    assert claims.alive(me)
+    claims.close()
+    assert not claims._held(me)
+
+
+def test_the_age_of_a_stamp_is_told_by_the_clock_that_nobody_moves(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    claims = _claims.FileClaims(tmp_path / "s.log")
+    stamp = claims.stamp()
+    monkeypatch.setattr(_claims.time, "time", lambda: stamp["at"] + 1000.0)
+    assert claims.age(stamp) == pytest.approx(0.0, abs=5.0)
+    assert claims.age({**stamp, "boot": "another"}) == pytest.approx(1000.0)
+    assert claims.age({**stamp, "up": stamp["up"] - 50.0}) == pytest.approx(50.0, abs=5.0)
+    numbers = {_claims.number_of(f"w{k}") for k in range(500)}
+    assert len(numbers) == 500
+    assert max(n.bit_length() for n in numbers) == 60
+    assert _claims.number_of("w", bits=8) < 256
+
+
+# -- the spool -----------------------------------------------------------------------------------------------------------------
+
+
+def test_the_spool_keeps_each_outcome_once_and_for_its_owner_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ALEBO_SPOOL", str(tmp_path))
+    spool = _spool.Spool("postgresql://ann:secret@db/s", "one")
+    assert spool.folder == _spool.folder_of("postgresql://db/s", "one")  # the user and the password play no part
+    assert len({_spool.folder_of(w, n) for w, n in (("a.log", "s"), ("b.log", "s"), ("a.log", "t"))}) == 3
+    path = spool.keep(3, {"a": 1})
+    assert path is not None
+    assert path == spool.keep(3, {"a": 2})
+    assert (path.stat().st_mode & 0o777, spool.folder.stat().st_mode & 0o777) == (0o600, 0o700)
+    assert (spool.has(3), spool.has(4)) == (True, False)
+    (spool.folder / "9-x.json").write_text("torn")
+    (spool.folder / "8-x.json").write_text("[1]")
+    assert list(_spool.Spool("postgresql://db/s", "one").found()) == [(path, {"a": 1})]
+    spool.drop(3)
+    assert not path.exists()
+    assert not spool.has(3)
+    assert spool.folder.exists()  # others are in it
+    assert spool.keep(5, {"a": object()}) is None
+    assert not list(spool.folder.glob("5-*"))
+    assert [_spool.named(k) for k in (4, "point-x")] == ["trial 4", "a point that was not asked"]
+    monkeypatch.delenv("ALEBO_SPOOL")
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    assert _spool.folder_of("a.log", "s").parent == tmp_path / "state" / "alebo" / "spool"
+
+
+# -- records ---------------------------------------------------------------------------------------------------------------------
+
+
+def trial(y: list[float] | None = None, **outcomes: float) -> Trial:
+    x = np.array([0.1, 0.2, 0.3, 0.4])
+    told = {k: Outcome(v) for k, v in outcomes.items()}
+    return Trial(
+        2, SPACE.decode(x), x, None if y is None else np.array(y), told, State.COMPLETE if told else State.PENDING
+    )
+
+
+def test_constraints_are_shown_as_optuna_wants_them() -> None:
+    found = constraints_of(trial(gain=1.0, mass=3.0, life=7.5), GOALS)
+    assert found == {"mass <= 2": pytest.approx(1.0), "life >= 5": pytest.approx(-2.5)}
+
+
+def test_what_optuna_shows_of_a_trial() -> None:
+    require_module("optuna", "study")
+    values, kinds = shown(trial(), SPACE)
+    assert values == trial().params
+    assert {k: (d.low, d.high) for k, d in kinds.items()} == dict.fromkeys(SPACE.names, (-1.0, 1.0))
+    values, kinds = shown(trial([0.5, -1.5]), SPACE, ["x2"])
+    assert values == {"x2": pytest.approx(0.3), "y0": 0.5, "y1": -1.5}
+    assert (kinds["y1"].low, kinds["y1"].high) == (-2.0, 2.0)  # the root of D
+    assert shown(trial([0.5, -5.0]), SPACE)[1]["y0"].high == 8.0  # the next power of two
+    many = alebo.Space.from_bounds([(0, 1)] * 33)
+    assert shown(Trial(0, many.decode(np.zeros(33)), np.zeros(33)), many) == ({}, {})
+    few = alebo.Space.from_bounds([(0, 1)] * 32)
+    assert len(shown(Trial(0, few.decode(np.zeros(32)), np.zeros(32)), few)[0]) == 32
+
+
+def test_a_trial_of_optunas_is_ours_whatever_was_lost() -> None:
+    require_module("optuna", "study")
+    from optuna.trial import TrialState, create_trial
+
+    goals = Goals(alebo.Minimize("v"))
+    record = {k: v for k, v in trial().to_dict().items() if k != "params"}
+    attrs: dict[str, Any] = {"params": trial().params, "trial": record}
+
+    def read(state: TrialState, value: float | None = None, **more: Any) -> Trial:
+        theirs = create_trial(state=state, value=value, user_attrs={**attrs, **more})
+        theirs.number = 2
+        return trial_of(theirs, SPACE, goals)
+
+    assert read(TrialState.RUNNING).state is State.PENDING
+    done = read(TrialState.COMPLETE, 1.5, outcomes={"v": [1.5, 0.25]})
+    assert (done.state, done.outcomes) == (State.COMPLETE, {"v": Outcome(1.5, 0.25)})
+    assert read(TrialState.COMPLETE, 1.5, outcomes={"v": [1.5, None]}).outcomes == {"v": Outcome(1.5)}
+    assert read(TrialState.COMPLETE, 1.5).outcomes == {"v": Outcome(1.5)}  # the value remains
+    assert (read(TrialState.FAIL).state, read(TrialState.FAIL).reason) == (State.FAILED, "given up")
+    lost = read(TrialState.RUNNING, reason="lost\x1b[31m")
+    assert (lost.state, lost.reason is not None and "\x1b" not in lost.reason) == (State.FAILED, True)
+    foreign = create_trial(state=TrialState.COMPLETE, value=1.0)
+    foreign.number = 5
+    seen = trial_of(foreign, SPACE, goals)
+    assert (seen.number, seen.state, seen.asked, seen.reason) == (
+        5,
+        State.FAILED,
+        False,
+        "not written by alebo, or damaged",
+    )
+
+
+def test_when_and_by_whom() -> None:
+    require_module("optuna", "study")
+    from optuna.trial import TrialState, create_trial
+
+    def owned(owner: Any) -> Any:
+        return span_of(create_trial(state=TrialState.RUNNING, user_attrs={"owner": owner} if owner else {}), trial())
+
+    assert owned(None) is None
+    assert owned({"worker": None, "at": 5.0}) is None
+    assert owned({"worker": "w"}) is None
+    span = owned({"worker": "w", "at": 5.0})
+    assert (span.number, span.worker, span.start.timestamp(), span.end, span.state) == (
+        2,
+        "w",
+        5.0,
+        None,
+        State.PENDING,
+    )
+    check_owner({"worker": None, "attempt": 3})
+    for wrong in (7, {"worker": 3}, {"worker": "w", "attempt": "2"}):
+        with pytest.raises(TypeError, match="of a trial is"):
+            check_owner(wrong)
+
+
+def test_a_stored_study_is_compared_with_what_is_asked() -> None:
+    meta = {"space": {"a": 1, "b": 2}, "constraints": [], "goals": ["g"], "method": {"name": "sobol"}, "seed": 3}
+    compare("here", meta, dict(meta))
+    for key, value, words in (
+        ("seed", 4, "keeps its seed; here was begun with 3, and got 4"),
+        ("goals", ["h"], "keeps its goals"),
+        ("constraints", [1], "keeps its space"),
+        ("space", {"a": 1, "b": 5}, "begun with {'b': 2}, and got {'b': 5}"),
+        ("method", {"name": "turbo"}, "keeps its method"),
+    ):
+        with pytest.raises(alebo.StudyError, match=words):
+            compare("here", meta, {**meta, key: value})
+    with pytest.raises(alebo.StudyError, match="the order of its parameters"):
+        compare("here", meta, {**meta, "space": {"b": 2, "a": 1}})
+    assert plain({"a": (1, 2)}) == {"a": [1, 2]}
+    with pytest.raises(alebo.StudyError, match="plain data"):
+        plain({"a": object()})
+
+
+# -- reasons ---------------------------------------------------------------------------------------------------------------------
+
+
+def test_why_an_evaluation_failed() -> None:
+    class ProcessExpired(RuntimeError):
+        def __init__(self, exitcode: int | None) -> None:
+            self.exitcode = exitcode
+
+    died = "ProcessExpired: the evaluation's process died"
+    assert reason_of(ProcessExpired(-int(signal.SIGSEGV)), None) == f"{died} by SIGSEGV (exit code -11)"
+    assert reason_of(ProcessExpired(3), None) == f"{died} (exit code 3)"
+    assert reason_of(ProcessExpired(0), None) == f"{died} (exit code 0)"
+    assert reason_of(ProcessExpired(-9999), None) == f"{died} (exit code -9999)"
+    assert reason_of(TimeoutError(), 2.5) == "TimeoutError: it took longer than 2.5 seconds"
+    assert reason_of(TimeoutError("mine"), None) == "TimeoutError: mine"
+    assert reason_of(ValueError("x" * 5000), None) == "ValueError: " + "x" * 1988

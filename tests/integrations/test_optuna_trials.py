@@ -20,7 +20,7 @@ from optuna.trial import TrialState, create_trial
 import alebo
 from alebo.goals import Goals
 from alebo.history import State
-from alebo.integrations.optuna import FACTS, POINT, EmbeddingSampler, _Columns, _goals, _outcomes, _trial
+from alebo.integrations.optuna import FACTS, POINT, EmbeddingSampler, _Columns, _goals, _limits, _outcomes, _trial
 from alebo.methods import Sobol
 
 TWO = {"a": FloatDistribution(-1, 1), "b": IntDistribution(0, 8, step=2)}
@@ -85,28 +85,30 @@ def frozen(state: TrialState = TrialState.COMPLETE, params: dict[str, Any] | Non
 def test_a_proposed_trial_keeps_its_point_and_note() -> None:
     goals = Goals(alebo.Minimize("value 0"))
     x = COLUMNS.encode({"a": 0.5, "b": 4})
-    seen = _trial(frozen(system_attrs=stored(COLUMNS, x.tolist(), [0.1])), COLUMNS, goals)
+    seen = _trial(frozen(system_attrs=stored(COLUMNS, x.tolist(), [0.1])), COLUMNS, goals, None)
     assert (seen.x.tolist(), seen.y.tolist(), seen.note, seen.asked) == (x.tolist(), [0.1], {"k": 1}, True)  # type: ignore[union-attr]
     assert (seen.state, seen.outcomes["value 0"].mean, seen.params) == (State.COMPLETE, 3.0, {"a": 0.5, "b": 2})
-    failed = _trial(frozen(TrialState.FAIL, system_attrs=stored(COLUMNS, x.tolist(), [0.1])), COLUMNS, goals)
+    failed = _trial(frozen(TrialState.FAIL, system_attrs=stored(COLUMNS, x.tolist(), [0.1])), COLUMNS, goals, None)
     assert (failed.state, failed.x.tolist(), failed.y.tolist(), failed.note) == (
         State.FAILED,
         x.tolist(),
         [0.1],
         {"k": 1},
     )  # type: ignore[union-attr]
-    running = _trial(frozen(TrialState.RUNNING, params={}, system_attrs=stored(COLUMNS, x.tolist())), COLUMNS, goals)
+    running = _trial(
+        frozen(TrialState.RUNNING, params={}, system_attrs=stored(COLUMNS, x.tolist())), COLUMNS, goals, None
+    )
     assert (running.state, running.x.tolist(), running.y, running.asked) == (State.PENDING, x.tolist(), None, True)
 
 
 def test_a_trial_from_elsewhere_is_old_data() -> None:
     goals = Goals(alebo.Minimize("value 0"))
     x = COLUMNS.encode({"a": 0.5, "b": 4})
-    seen = _trial(frozen(), COLUMNS, goals)
+    seen = _trial(frozen(), COLUMNS, goals, None)
     assert (seen.x.tolist(), seen.y, seen.note, seen.asked, seen.state) == (x.tolist(), None, {}, False, State.COMPLETE)
     other = _Columns(dict(reversed(TWO.items())))
-    assert _trial(frozen(system_attrs=stored(other, [0.0, 0.0], [0.3])), COLUMNS, goals).x.tolist() == x.tolist()
-    moved = _trial(frozen(system_attrs=stored(COLUMNS, [0.0, 0.0], [0.3])), COLUMNS, goals)  # a value was fixed
+    assert _trial(frozen(system_attrs=stored(other, [0.0, 0.0], [0.3])), COLUMNS, goals, None).x.tolist() == x.tolist()
+    moved = _trial(frozen(system_attrs=stored(COLUMNS, [0.0, 0.0], [0.3])), COLUMNS, goals, None)  # a value was fixed
     assert (moved.x.tolist(), moved.y) == (x.tolist(), None)
 
 
@@ -115,7 +117,7 @@ def test_a_trial_that_says_nothing_of_this_space_keeps_its_place(params: dict[st
     wide = {"a": FloatDistribution(-9, 9), "b": TWO["b"]}
     theirs = create_trial(value=1.0, params=params, distributions={k: wide[k] for k in params})
     theirs.number = 7
-    seen = _trial(theirs, COLUMNS, GOALS)
+    seen = _trial(theirs, COLUMNS, GOALS, None)
     assert (seen.number, seen.state, seen.asked, seen.params, seen.x.tolist()) == (
         7,
         State.FAILED,
@@ -164,3 +166,25 @@ def test_a_space_of_single_values_is_left_to_optuna() -> None:
     only = {"k": CategoricalDistribution(["x"])}
     assert study.sampler.sample_relative(study, study.trials[0] if study.trials else frozen(), only) == {}
     assert POINT not in study._storage.get_study_system_attrs(study._study_id)
+
+
+def test_a_pruned_trial_counts_between_the_median_and_the_worst() -> None:
+    for goal, values, expected in (
+        (alebo.Minimize("value 0"), [1.0, 2.0, 9.0], {0.0: 2.0, 5.0: 5.0, 50.0: 9.0}),
+        (alebo.Maximize("value 0"), [1.0, 2.0, 9.0], {0.0: 1.0, 1.5: 1.5, 50.0: 2.0}),
+    ):
+        goals = Goals(goal)
+        limits = _limits([create_trial(value=v) for v in values], goals)
+        for last, counted in expected.items():
+            theirs = create_trial(
+                state=TrialState.PRUNED,
+                params={"a": 0.5, "b": 4},
+                distributions=TWO,
+                intermediate_values={1: 7.0, 4: last},
+            )
+            assert _trial(theirs, COLUMNS, goals, limits).outcomes["value 0"].mean == counted
+            assert _trial(theirs, COLUMNS, goals, None).state is State.FAILED
+        silent = create_trial(state=TrialState.PRUNED, params={"a": 0.5, "b": 4}, distributions=TWO)
+        assert _trial(silent, COLUMNS, goals, limits).state is State.FAILED
+    assert _limits([], Goals(alebo.Minimize("value 0"))) is None
+    assert _limits([create_trial(value=1.0)], GOALS) is None

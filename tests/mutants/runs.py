@@ -33,12 +33,13 @@ def warm_up() -> None:
 
 
 class Scratch:
-    """A copy of the source in a temporary folder; one file of it is changed at a time."""
+    """A copy of the repository in a temporary folder; one file of its source is changed at a time."""
 
     def __init__(self) -> None:
         self._folder = tempfile.TemporaryDirectory(prefix="alebo-mutants-")
-        self.source = Path(self._folder.name) / "src"
-        shutil.copytree(ROOT / "src", self.source, ignore=shutil.ignore_patterns("__pycache__"))
+        self.root = Path(self._folder.name) / "alebo"
+        self.source, self.said = self.root / "src", Path(self._folder.name) / "said.txt"
+        shutil.copytree(ROOT, self.root, ignore=shutil.ignore_patterns("__pycache__", ".*", "build", "results"))
         # by content: two mutants of one file can have the same size and second
         compileall.compile_dir(self.source, quiet=1, invalidation_mode=py_compile.PycInvalidationMode.CHECKED_HASH)
         self._changed: tuple[Path, str] | None = None
@@ -96,7 +97,7 @@ def _run_all(left: list[Job], free: list[Scratch], running: dict[int, tuple[Job,
             _end_group(pid)
             if not done:
                 os.waitpid(pid, 0)
-            job.said = (scratch.source.parent / "said.txt").read_text(errors="replace")
+            job.said = scratch.said.read_text(errors="replace")
             job.outcome = "late" if not done else _outcome(os.waitstatus_to_exitcode(status), job.said)
             del running[pid]
             free.append(scratch)
@@ -126,12 +127,12 @@ def _start(job: Job, scratch: Scratch) -> int:
     try:
         os.setsid()
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
-        out = os.open(scratch.source.parent / "said.txt", os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+        out = os.open(scratch.said, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
         os.dup2(out, 1)
         os.dup2(out, 2)
-        os.chdir(ROOT)
+        os.chdir(scratch.root)
         os.environ["PYTHONPATH"] = str(scratch.source)
-        sys.path.insert(0, str(scratch.source))
+        sys.path[:0] = [str(scratch.root), str(scratch.source)]
         for name in [n for n in sys.modules if n == "tests" or n.startswith("tests.")]:
             del sys.modules[name]
         import pytest

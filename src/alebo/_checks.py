@@ -6,6 +6,8 @@ from typing import Any
 
 from ._errors import InputError
 
+MOST = 10**9  # of anything that is counted
+
 
 def whole(name: str, value: Any, least: int | None, way_out: str) -> int:
     """`value` as an int, or an InputError that names the argument and the way out."""
@@ -17,4 +19,8 @@ def whole(name: str, value: Any, least: int | None, way_out: str) -> int:
     if not good:
         rule = f"`{name}` must be a whole number" if least is None else f"`{name} >= {least}` must hold, a whole number"
         raise InputError(f"{rule}; got {value!r:.60}. {way_out}")
+    if least is not None and number > MOST:
+        raise InputError(
+            f"`{name} <= {MOST}` must hold; got a number of about {number.bit_length() * 0.30103:.0f} digits. {way_out}"
+        )
     return number

@@ -61,6 +61,9 @@ def test_bad_budget(budget: Any) -> None:
         f"got {budget!r}",
         "afford",
     )
+    huge = "`budget <= 1000000000` must hold"
+    refused(InputError, lambda: alebo.minimize(calls.append, [(0, 1)] * D, budget=10**400), huge, "about 400 digits")
+    refused(InputError, lambda: optimizer(budget=10**5000), huge)
     if budget is not None:
         refused(InputError, lambda: optimizer(budget=budget), "`budget >= 1`", f"got {budget!r}", "Leave it out")
     assert not calls

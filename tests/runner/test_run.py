@@ -264,7 +264,9 @@ def test_bad_input_is_a_message(tmp_path: Path) -> None:
         alebo.run(study, lambda params: local and 0.0)
     with pytest.raises(alebo.InputError, match="callable"):
         alebo.run(study, 3)  # type: ignore[arg-type]
-    for wrong in ({"timeout": 0}, {"memory": -1}, {"max_failed": 0}, {"budget": 0}, {"workers": -1}, {"executor": 3}):
+    cases: list[dict[str, Any]] = [{"timeout": "5"}, {"memory": "4 GB"}, {"budget": "ten"}, {"budget": 10**400}]
+    cases += [{"timeout": 0}, {"memory": -1}, {"max_failed": 0}, {"budget": 0}, {"workers": -1}, {"executor": 3}]
+    for wrong in cases:
         with pytest.raises(alebo.InputError):
             alebo.run(study, fn.sphere, **wrong)  # type: ignore[arg-type]
     executor = ThreadPoolExecutor(1)

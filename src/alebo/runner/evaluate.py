@@ -10,8 +10,10 @@ from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, CancelledError, 
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from math import inf
+from numbers import Real
 from typing import Any
 
+from .._checks import whole
 from .._errors import InputError, StateError
 from .._failures import FailureLimit
 from ..history import State, Trial
@@ -121,12 +123,13 @@ def _finish(loop: _Loop) -> Optimizer:
 def _check(f: Any, budget: int | None, timeout: float | None, memory: float | None, max_failed: float) -> None:
     if not callable(f):
         raise InputError(f"`f` must be callable with a dictionary of parameters; got {f!r:.60}.")
-    for name, value in (("timeout", timeout), ("memory", memory)):
-        if value is not None and not value > 0:
-            raise InputError(f"`{name} > 0` must hold; got {value}. Leave it out for no limit.")
+    limits: dict[str, Any] = {"timeout": timeout, "memory": memory}
+    for name, value in limits.items():
+        if value is not None and not (isinstance(value, Real) and float(value) > 0):
+            raise InputError(f"`{name} > 0` must hold, a number; got {value!r:.60}. Leave it out for no limit.")
     FailureLimit(max_failed)
-    if budget is not None and (int(budget) != budget or budget < 1):
-        raise InputError(f"`budget >= 1` must hold; got {budget}. Say how many evaluations you can afford.")
+    if budget is not None:
+        whole("budget", budget, 1, "Say how many evaluations you can afford.")
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .._checks import whole as whole_number
 from .._errors import AleboError, InputError, StudyError
 from .._text import printable
 from ..goals import Goal, Goals, Minimize
@@ -196,9 +197,8 @@ class Study(StoredTrials):
 
     def set_budget(self, budget: int) -> None:
         """Allow so many evaluations in all: more, to go on after the end."""
-        if int(budget) != budget or budget < 1:
-            raise InputError(f"`budget >= 1` must hold; got {budget}. Say how many evaluations you can afford.")
-        self._storage.set_attribute("budget", int(budget))
+        budget = whole_number("budget", budget, 1, "Say how many evaluations you can afford.")
+        self._storage.set_attribute("budget", budget)
 
     @property
     def history(self) -> History:

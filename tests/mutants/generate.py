@@ -3,7 +3,7 @@
     python tests/mutants/generate.py SEED COUNT FILE [PACKAGE ...]
 
 The same number from each package, so that each has a line in the table. Skipped are annotations and what only people see:
-the words of messages (`raise`, `log`), pictures, and how an object is printed.
+the words of messages (`raise`, `log`), pictures, and how an object is printed; and `strict=True` of `zip`, which checks us.
 """
 
 from __future__ import annotations

@@ -28,12 +28,7 @@ def named(words: Sequence[str], workers: int) -> int:
     mistakes = tomllib.loads((HERE / "named.toml").read_text())["mistake"]
     mistakes = [m for m in mistakes if not words or any(w in m["test"] for w in words)]
     jobs = [Job([m["test"]], 60.0, m["file"], with_mistake(m), m) for m in mistakes]
-    clean = Job(sorted({m["test"] for m in mistakes}), 600.0)
-    run_all([clean], workers=1)
-    if clean.outcome != "passed":
-        print(clean.said[-3000:])
-        print("The tests of the named mistakes must pass before one is put in.")
-        return 1
+    run_all([Job(sorted({m["test"] for m in mistakes}), 600.0)], workers=1, report=_must_pass)
 
     def report(job: Job) -> None:
         word = "NOT NOTICED" if job.outcome == "passed" else "noticed"
@@ -43,6 +38,13 @@ def named(words: Sequence[str], workers: int) -> int:
     bad = sum(j.outcome == "passed" for j in jobs)
     print(f"{len(jobs) - bad} of {len(jobs)} named mistakes are noticed by their tests.")
     return int(bad > 0)
+
+
+def _must_pass(job: Job) -> None:
+    if job.outcome != "passed":
+        sys.exit(
+            f"{job.said[-3000:]}\nThe tests must pass before a mistake is put in; these {job.outcome}: {job.tests}"
+        )
 
 
 def with_mistake(mistake: dict[str, str]) -> str:
@@ -62,12 +64,7 @@ def drawn(file: Path, workers: int) -> int:
     known = tomllib.loads((HERE / "equivalent.toml").read_text()).get("equivalent", [])
     reasons = {(e["file"], e["old"], e["new"]): e["reason"] for e in known}
     before = {k: Job(targets[k]["tests"], 900.0) for k in sorted({m["target"] for m in mutants})}
-    run_all(list(before.values()), workers=workers)
-    for job in before.values():
-        if job.outcome != "passed":
-            print(job.said[-3000:])
-            print("The tests must pass before a mutant is put in.")
-            return 1
+    run_all(list(before.values()), workers=workers, report=_must_pass)
     jobs = [
         Job(targets[m["target"]]["tests"], 20.0 + 2.5 * before[m["target"]].seconds, m["file"], m["source"], m)
         for m in mutants

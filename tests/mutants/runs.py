@@ -40,6 +40,7 @@ class Scratch:
         self.root = Path(self._folder.name) / "alebo"
         self.source, self.said = self.root / "src", Path(self._folder.name) / "said.txt"
         shutil.copytree(ROOT, self.root, ignore=shutil.ignore_patterns("__pycache__", ".*", "build", "results"))
+        (self.root / "results").symlink_to(ROOT / "results")  # large, and only read
         # by content: two mutants of one file can have the same size and second
         compileall.compile_dir(self.source, quiet=1, invalidation_mode=py_compile.PycInvalidationMode.CHECKED_HASH)
         self._changed: tuple[Path, str] | None = None

@@ -28,14 +28,15 @@ class Sharing(Settings):
     memory: float = setting(0.93, "by this factor an improvement counts less after every further evaluation")
     lead: int = setting(4, "all but one of so many evaluations go to the arm that improved most lately")
     final: float = setting(0.2, "the last share of the budget belongs to that arm alone")
+    patience: int = setting(9, "an arm that has not improved in so many of its evaluations in a row is not in the lead")
 
     def __post_init__(self) -> None:
         self._numbers(memory=(0.0, 1.0), final=(0.0, 1.0))
-        self._counts(lead=2)
+        self._counts(lead=2, patience=1)
 
     def scores(self, view: View, arms: Sequence[str]) -> dict[str, float | None]:
-        """The discounted mean gain of an arm's evaluations; None for an arm that has none."""
-        gained, used = dict.fromkeys(arms, 0.0), dict.fromkeys(arms, 0.0)
+        """The discounted mean gain of an arm's evaluations, 0 when it has waited for one too long; None for one without any."""
+        gained, used, idle = dict.fromkeys(arms, 0.0), dict.fromkeys(arms, 0.0), dict.fromkeys(arms, 0)
         for trial, gain in zip(view.trials, gains(view.trials, view.goals), strict=True):
             arm = trial.note.get("arm")
             if arm in gained:
@@ -44,7 +45,9 @@ class Sharing(Settings):
                     used[name] *= self.memory
                 gained[arm] += gain
                 used[arm] += 1.0
-        return {name: gained[name] / used[name] if used[name] > 0.0 else None for name in arms}
+                idle[arm] = 0 if gain > 0.0 else idle[arm] + 1
+        tired = {name for name in arms if idle[name] >= self.patience}
+        return {name: None if not used[name] else 0.0 if name in tired else gained[name] / used[name] for name in arms}
 
     def next(self, view: View, arms: Sequence[str], ahead: Sequence[str] = ()) -> str:
         """The arm that proposes next.

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import difflib
 import logging
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -35,7 +36,8 @@ from .alebo import ALEBO
 Array: TypeAlias = NDArray[np.float64]
 log = logging.getLogger(__name__)
 
-FIRST, SHARE_OF_FIRST = 10, 5  # initial points: at most so many, and at most one in so many of the budget
+FIRST = (8, 5)  # first points at most: in the embedding, and in the whole cube
+SHARE_OF_FIRST = 3  # and together at most one in so many of the budget
 RECENT = 20  # evaluations that a finding speaks of
 EXPLAINED = 0.9  # share of the variation, predicted leave-one-out, from which the sparse model's parameters are named
 BETS = {"embedding": "few directions matter", "initial": "points before the first model"}
@@ -84,7 +86,9 @@ class Adaptive(Method):
         ("full", "local", "embedding"),
         "that share the evaluations: full, dense, sparse, local, embedding, or the name of any other method",
     )
-    initial: int | None = setting(None, f"points before the first model; None: a fifth of the budget, {FIRST} at most")
+    initial: int | None = setting(
+        None, f"points before the first model; None: a third of the budget, {sum(FIRST)} at most"
+    )
     sharing: Sharing = setting(Sharing(), "the rule by which evaluations are shared", parts=(Sharing,))
 
     name: ClassVar[str] = "adaptive"
@@ -124,30 +128,44 @@ class Adaptive(Method):
         arms, out = self.able(space, goals)
         view = View(history, space, goals, seed)
         said = {"left out": out} if out and not len(history) else {}  # once, in the note of the first trial
-        if len(arms) == 1:  # nothing to share: all trials are its own, and its first points, too
+        if len(arms) == 1 and isinstance(arms[0], MethodArm):  # nothing to share: its first points are its own, too
             alone = MethodArm("embedding", ALEBO()) if arms[0].name == "embedding" else arms[0]
             points = list(alone.propose(view, q))
             return [replace(s, note={**s.note, "arm": arms[0].name, **said}) for s in points]
-        points = self._first_points(view, q)
+        points = self._first_points(view, arms, q)
         for s in points:
             view = view.plus(s.x)
         points += self._shared(view, arms, q - len(points))
         return [replace(points[0], note={**points[0].note, **said}), *points[1:]]
 
-    def _first_points(self, view: View, q: int) -> list[Suggestion]:
-        """The centre of the space and quasi-random points of the cube, while there are too few for a model."""
+    def _first_points(self, view: View, arms: Sequence[Arm], q: int) -> list[Suggestion]:
+        """While there are too few for a model: the embedding's own first points, then quasi-random ones of the cube.
+
+        The embedding's begin with the centre of the space. Without that arm the centre comes first, too.
+        """
         history, D = view.history, view.space.dimension
-        budget = history.budget
-        size = self.initial or (FIRST if budget is None else min(FIRST, max(2, budget // SHARE_OF_FIRST)))
+        embedded, scattered = self._counts_of_first(view, any(arm.name == "embedding" for arm in arms))
         started = len(history) - len(history.failed)
-        take = min(max(size - started, 0), q)
+        out: list[Suggestion] = []
+        if started < embedded:
+            first = MethodArm("embedding", ALEBO(initial=embedded))
+            out = list(first.propose(replace(view, arm=first.name), min(embedded - started, q)))
+            out = [replace(s, note={**s.note, "arm": first.name}) for s in out]
+        take = min(max(embedded + scattered - started - len(out), 0), q - len(out))
         if len(history.complete) < 2:  # no model yet: all is still being evaluated
-            take = q
-        start = len(history)
+            take = q - len(out)
+        start = len(history) + len(out)
         points = sobol_points(D, start + take, derive(view.seed, self.name))[start:]
         if start == 0 and take:
             points[0] = 0.0
-        return [Suggestion(x, None, {"arm": "initial"}) for x in points]
+        return out + [Suggestion(x, None, {"arm": "initial"}) for x in points]
+
+    def _counts_of_first(self, view: View, embedding: bool) -> tuple[int, int]:
+        """How many first points are the embedding's, and how many are quasi-random points of the cube."""
+        budget = view.history.budget
+        total = self.initial or (sum(FIRST) if budget is None else min(sum(FIRST), max(2, budget // SHARE_OF_FIRST)))
+        embedded = math.ceil(total * FIRST[0] / sum(FIRST)) if embedding else 0
+        return embedded, total - embedded
 
     def _shared(self, view: View, arms: Sequence[Arm], q: int) -> list[Suggestion]:
         """The next q points, by the arms whose turn it is; an arm whose fit fails is left out of this ask."""

@@ -18,12 +18,15 @@ from .ard import ARDGP
 from .ard_density import LogDensity
 from .outcomes import Standardisation
 from .priors import NOISE_FLOOR, ARDPrior
+from .subsets import from_subsets
 from .surrogate import Mixture
 
 Array: TypeAlias = NDArray[np.float64]
 
 COLD_ITERATIONS = 100  # of L-BFGS-B from each of the prior's starts
 CHEAP = 30_000  # observations times dimensions up to which further starts of a fit cost little
+ALWAYS = 60  # observations up to which every sparse fit searches for a better subset of coordinates, beyond every third
+ROUNDS = 6  # of that search
 WARM_ITERATIONS = 20  # from where the last fit ended
 
 
@@ -66,6 +69,8 @@ def fit_ard(
     if not len(warm) or (refreshes(len(v), target.D, prior) if cold is None else cold):
         starts += [(theta, iterations) for theta in _cold_starts(target, seed)]
     found = [_climb(target, theta, count) for theta, count in starts]
+    if prior.subsets:
+        found += _by_subsets(target, [theta for _, theta in found], bool(len(warm)))
     value, theta = min(found, key=lambda end: end[0])
     D = target.D
     return ARDGP.of(
@@ -121,6 +126,17 @@ def refreshes(n: int, D: int, prior: ARDPrior) -> bool:
     if prior.rugged and (n * D <= CHEAP or n % 4 == 0):
         return True
     return n < 5 or int(4.0 * math.log(n)) > int(4.0 * math.log(n - 1))
+
+
+def _by_subsets(target: LogDensity, ends: Sequence[Array], warm: bool) -> list[tuple[float, Array]]:
+    """Where climbs from the best subset of coordinates end."""
+    n = target.n
+    often = n <= ALWAYS or n % 3 == 0
+    if warm and not often:
+        return []
+    fresh = not warm or (n % 2 == 0 if n <= ALWAYS else n % 9 == 0)
+    better = from_subsets(target, ends, rounds=ROUNDS if fresh else 2, fresh=fresh)
+    return [_climb(target, theta, COLD_ITERATIONS) for theta in better]
 
 
 def _cold_starts(target: LogDensity, seed: int) -> list[Array]:

@@ -83,6 +83,7 @@ class ARDPrior:
     start_noise: float = 1e-2
     restarts: int = 0  # further starts, at random lengthscales around the first
     rugged: bool = False  # its density has many maxima: a warm start alone stays on a poor one
+    subsets: bool = False  # a fit also searches for the few coordinates that matter (`models.subsets`)
 
     def __post_init__(self) -> None:
         if self.kernel not in ("matern", "rbf"):
@@ -121,8 +122,11 @@ def dense(D: int, kernel: Kernel = "rbf") -> ARDPrior:
     )
 
 
-def sparse(shrinkage: float = 0.1) -> ARDPrior:
-    """Few parameters matter: the SAAS prior of Eriksson and Jankowiak 2021 for a given shrinkage, in a unit cube."""
+def sparse(shrinkage: float = 0.1, *, subsets: bool = False) -> ARDPrior:
+    """Few parameters matter: the SAAS prior of Eriksson and Jankowiak 2021 for a given shrinkage, in a unit cube.
+
+    With `subsets` its fits also search over subsets of coordinates: slower, and much more often at the right ones.
+    """
     return ARDPrior(
         f"sparse {shrinkage:g}",
         "matern",
@@ -133,6 +137,7 @@ def sparse(shrinkage: float = 0.1) -> ARDPrior:
         starts=(1.0, 10.0),
         start_noise=1e-3,
         rugged=True,
+        subsets=subsets,
     )
 
 

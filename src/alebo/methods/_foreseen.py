@@ -1,0 +1,82 @@
+"""Which of several models to listen to: those that foresaw best what then came about.
+
+Each proposal notes what every model of its arm expects there, before the outcome is known. How well a model fits the data it
+was fitted to says little in many dimensions: a sparse model explains a dozen outcomes by any three parameters. What it
+foresaw cannot be fitted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, TypeAlias
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from ..models import Mixture
+from ._outcomes import OutcomeModels
+from ._view import View
+
+Array: TypeAlias = NDArray[np.float64]
+
+FORESEEN = "foreseen"  # the key of a note: mean and standard deviation by each model, in units of the objective
+MEMORY = 0.85  # by this factor a prediction counts less after every further one
+WORST = 3.0  # nats that one prediction can cost at most
+DOUBT = 3.0  # nats behind the best beyond which a model is not listened to
+SHARPEST = 1e-3  # least standard deviation of a prediction, of standardised outcomes: finer differences decide nothing
+
+
+def foreseen(model: OutcomeModels, u: Array) -> list[list[float]]:
+    """What each model of the first objective expects to measure at a point, for a note.  D -> (mean, sd) of each"""
+    mixture = model.objectives[0]
+    mean, variance, _ = mixture.marginals(torch.from_numpy(u[None]))
+    out = []
+    for part, m, v in zip(mixture.models, mean[:, 0], variance[:, 0], strict=True):
+        sd = (float(v) + float(part.noise.median())) ** 0.5
+        out.append([_short(mixture.shift + mixture.scale * float(m)), _short(mixture.scale * sd)])
+    return out
+
+
+def scores(model: OutcomeModels, view: View, handicaps: Sequence[float]) -> Array:
+    """How well each model of the first objective foresaw, in nats behind the best; recent trials count most.
+
+    `handicaps` is where each begins. The predictions of all arms that average as many models are taken together.
+    """
+    mixture = model.objectives[0]
+    out = -np.asarray(handicaps, dtype=float)
+    values = (mixture.shift + mixture.scale * mixture.v).numpy()
+    for trial, value in zip(view.trials, values, strict=True):
+        expected = _read(trial.note.get(FORESEEN), len(out))
+        if expected is None:
+            continue
+        mean, sd = expected
+        off = (value - mean) / mixture.scale
+        sd = np.hypot(sd / mixture.scale, SHARPEST)
+        log = np.maximum(-0.5 * np.square(np.clip(off / sd, -1e6, 1e6)) - np.log(sd), -1e12)
+        out = MEMORY * out + np.maximum(log - log.max(), -WORST)
+    ahead: Array = out - out.max()
+    return ahead
+
+
+def trusted(model: OutcomeModels, view: View, handicaps: Sequence[float]) -> OutcomeModels:
+    """The same with those models of the first objective alone that foresaw nearly as well as the best (see `scores`)."""
+    mixture = model.objectives[0]
+    if len(mixture.models) == 1:
+        return model
+    kept = [m for m, behind in zip(mixture.models, scores(model, view, handicaps), strict=True) if behind > -DOUBT]
+    return replace(model, objectives=(Mixture(tuple(kept)), *model.objectives[1:]))
+
+
+def _read(note: Any, count: int) -> tuple[Array, Array] | None:
+    """Means and standard deviations from a note; None where it has none, or not as many."""
+    try:
+        mean, sd = np.array(note, dtype=float).reshape(count, 2).T
+    except (TypeError, ValueError):
+        return None
+    return (mean, sd) if np.isfinite(mean).all() and np.isfinite(sd).all() and (sd >= 0.0).all() else None
+
+
+def _short(value: float) -> float:
+    return float(f"{value:.6g}")

@@ -101,6 +101,15 @@ def test_an_arm_that_starts_to_improve_takes_over():
     assert scores["two"] > scores["one"]
 
 
+def test_an_arm_that_has_waited_too_long_for_a_gain_loses_the_lead():
+    asked, values = ["initial", "one", "two"], [10.0, 5.0, 20.0]
+    for _ in range(8):
+        asked.append("one")
+        values.append(20.0)
+    assert Sharing().scores(view(values, asked), ["one", "two"])["one"] > 0.0
+    assert Sharing().scores(view([*values, 20.0], [*asked, "one"]), ["one", "two"])["one"] == 0.0
+
+
 def test_when_nothing_improves_arms_take_turns():
     asked = ["initial", "one", "two"] + ["one", "two"] * 100
     values = [0.0] + [1.0] * (len(asked) - 1)
@@ -144,7 +153,9 @@ def run():
 def test_it_finds_the_bottom_of_a_bowl_and_every_trial_names_its_arm(run):
     assert run.fun < 1e-3
     assert set(shares(run.history)) == {"initial", "full", "local", "embedding"}
-    assert shares(run.history)["initial"] == 7
+    arms = [t.note["arm"] for t in run.history]
+    assert arms[:12] == ["embedding"] * 8 + ["initial"] * 4  # a third of the budget
+    assert "initial" not in arms[12:]
     assert np.allclose(run.history[0].x, 0.0)  # the centre first
 
 
@@ -263,6 +274,20 @@ def test_with_one_arm_it_is_that_method():
         plain.tell(b.number, bowl(b.x))
 
 
+@pytest.mark.parametrize("arm", ["full", "sparse", "local"])
+def test_a_full_space_arm_alone_begins_with_points_of_the_cube(arm):
+    result = alebo.minimize(bowl, [(-1, 1)] * 20, budget=16, seed=0, method=Adaptive(arms=(arm,)))
+    assert [t.note["arm"] for t in result.history] == ["initial"] * 5 + [arm] * 11
+    assert np.allclose(result.history[0].x, 0.0)
+
+
+def test_old_data_count_as_first_points():
+    opt = Optimizer(SPACE, Minimize("value"), method=Adaptive(), seed=0)
+    for x in np.random.default_rng(0).uniform(-1, 1, (13, 20)):
+        opt.tell(SPACE.decode(x), bowl(x))
+    assert opt.ask()[0].note["arm"] == "full"
+
+
 def test_any_method_can_be_an_arm():
     opt = Optimizer(SPACE, Minimize("value"), method=Adaptive(arms=("sparse", "turbo"), initial=4), seed=0, budget=20)
     for _ in range(10):
@@ -359,7 +384,7 @@ def test_settings_that_cannot_be_are_refused(settings, said):
         Adaptive(**settings)
 
 
-@pytest.mark.parametrize("settings", [{"memory": 1.5}, {"lead": 1}, {"final": -0.1}, {"lead": 2.5}])
+@pytest.mark.parametrize("settings", [{"memory": 1.5}, {"lead": 1}, {"final": -0.1}, {"lead": 2.5}, {"patience": 0}])
 def test_the_rule_checks_its_settings(settings):
     with pytest.raises(InputError):
         Sharing(**settings)

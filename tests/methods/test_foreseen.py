@@ -1,0 +1,84 @@
+"""Listening to the models that foresaw what came about."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from alebo import Goals, Minimize, Optimizer, Space
+from alebo.history import History
+from alebo.methods import Adaptive
+from alebo.methods._foreseen import DOUBT, FORESEEN, MEMORY, WORST, foreseen, scores, trusted
+from alebo.methods._full_space import full_space_arms
+from alebo.methods._view import View
+
+SPACE = Space.from_bounds([(-1.0, 1.0)] * 8)
+GOALS = Goals(Minimize("value"))
+FULL = next(arm for arm in full_space_arms() if arm.name == "full")
+
+
+def told(notes):
+    """A view of trials with these notes, and the models of their outcomes."""
+    opt = Optimizer(SPACE, Minimize("value"), method=Adaptive(initial=len(notes)), seed=0)
+    rng = np.random.default_rng(0)
+    for _ in notes:
+        opt.tell(SPACE.decode(rng.uniform(-1, 1, 8)), float(rng.normal()))
+    trials = [replace(t, note={} if n is None else {FORESEEN: n}) for t, n in zip(opt.history, notes, strict=True)]
+    view = View(History(tuple(trials), None), SPACE, GOALS, 0, arm="full")
+    return view, FULL.surrogate(view)
+
+
+def test_a_note_holds_what_each_model_expects_to_measure():
+    _, model = told([None] * 12)
+    u = np.full(8, 0.3)
+    noted = foreseen(model, u)
+    for part, (mean, sd) in zip(model.objectives[0].models, noted, strict=True):
+        m, v, _ = part.marginals(torch.from_numpy(u[None]))
+        assert mean == pytest.approx(part.shift + part.scale * float(m), rel=1e-5)
+        assert sd == pytest.approx(part.scale * float(v + part.noise.median()) ** 0.5, rel=1e-5)
+
+
+def with_predictions(first, second, count=6, sd=0.1):
+    """Trials of which the last ones were foreseen, by two models, this far off in the model's units."""
+    _, model = told([None] * 12)
+    values = (model.objectives[0].shift + model.objectives[0].scale * model.objectives[0].v).numpy()
+    notes = [None] * (12 - count) + [[[v + first, sd], [v + second, sd]] for v in values[12 - count :]]
+    return told(notes)
+
+
+def test_the_model_that_foresaw_is_listened_to_and_the_other_is_not():
+    view, model = with_predictions(0.0, 2.0)
+    assert len(trusted(model, view, [0.0, 0.0]).objectives[0].models) == 1
+    assert trusted(model, view, [0.0, 0.0]).objectives[0].models[0] is model.objectives[0].models[0]
+    view, model = with_predictions(2.0, 0.0)
+    assert trusted(model, view, [0.0, 3.0]).objectives[0].models[0] is model.objectives[0].models[1]
+
+
+def test_models_that_foresaw_alike_are_averaged():
+    view, model = with_predictions(0.05, -0.05)
+    assert trusted(model, view, [0.0, 0.0]) is not None
+    assert len(trusted(model, view, [0.0, 0.0]).objectives[0].models) == 2
+
+
+def test_a_handicap_keeps_a_model_out_until_it_foresaw_better():
+    view, model = told([None] * 12)
+    assert len(trusted(model, view, [0.0, DOUBT]).objectives[0].models) == 1
+    assert len(trusted(model, view, [0.0, 0.0]).objectives[0].models) == 2
+
+
+def test_one_prediction_costs_no_more_than_its_limit_and_old_ones_count_less():
+    view, model = with_predictions(0.0, 1e9, count=1)
+    assert scores(model, view, [0.0, 0.0]) == pytest.approx([0.0, -WORST])
+    view, model = with_predictions(0.0, 1e9, count=3)
+    assert scores(model, view, [0.0, 0.0]) == pytest.approx([0.0, -WORST * (1.0 + MEMORY + MEMORY**2)])
+
+
+@pytest.mark.parametrize(
+    "note", ["text", [[1.0, 2.0]], [[1.0], [2.0]], [[None, 1.0], [1.0, 1.0]], [[1.0, -1.0]] * 2, 7]
+)
+def test_a_damaged_note_counts_as_none(note):
+    view, model = told([None] * 11 + [note])
+    assert scores(model, view, [0.0, 1.0]) == pytest.approx([0.0, -1.0])

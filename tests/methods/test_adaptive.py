@@ -288,6 +288,24 @@ def test_old_data_count_as_first_points():
     assert opt.ask()[0].note["arm"] == "full"
 
 
+def test_beyond_a_limit_models_learn_from_the_best_and_some_others_and_the_note_says_so(monkeypatch):
+    monkeypatch.setattr("alebo.methods.adaptive.MOST_TRIALS", 20)
+    monkeypatch.setattr("alebo.methods._full_space.MOST_TRIALS", 20)
+    opt = Optimizer(SPACE, Minimize("value"), method=Adaptive(), seed=0)
+    for x in np.random.default_rng(0).uniform(-1, 1, (30, 20)):
+        opt.tell(SPACE.decode(x), bowl(x))
+    trial = opt.ask()[0]
+    assert trial.note["arm"] == "full"
+    assert trial.note["learned from"] == "20 of 30 trials"
+    whole = View(opt.history, SPACE, GOALS, 0)
+    kept = {t.number for t in whole.thinned(20).trials}
+    best = sorted(whole.trials, key=lambda t: t.outcomes["value"].mean)
+    assert len(kept) == 20
+    assert {t.number for t in best[:10]} <= kept
+    assert best[-1].number in kept
+    assert whole.thinned(31) is whole
+
+
 def test_any_method_can_be_an_arm():
     opt = Optimizer(SPACE, Minimize("value"), method=Adaptive(arms=("sparse", "turbo"), initial=4), seed=0, budget=20)
     for _ in range(10):

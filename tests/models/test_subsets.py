@@ -123,3 +123,15 @@ def test_one_coordinate_and_few_observations_have_a_fit():
     for n, k in ((2, 1), (3, 2), (2, 60)):
         X = rng.random((n, k))
         assert np.isfinite(fit_ard(X, X[:, 0], sparse(subsets=True)).log_density)
+
+
+def test_many_observations_are_fitted_by_way_of_fewer(monkeypatch):
+    X, y = data(60, 1)
+    plain = fit_ard(X, y, sparse(subsets=True))
+    monkeypatch.setattr("alebo.models.ard_fit.MANY", 45)
+    short = fit_ard(X, y, sparse(subsets=True))
+    assert shortest(short) == set(TRUE)
+    assert len(short.v) == 60  # all of them are in the process itself
+    assert short.log_density > plain.log_density - 3.0
+    again = fit_ard(X, y, sparse(subsets=True), warm=short.memory)
+    assert again.log_density >= short.log_density - 1e-3

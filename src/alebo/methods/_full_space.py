@@ -35,6 +35,7 @@ from ._view import View
 
 Array: TypeAlias = NDArray[np.float64]
 
+MOST_TRIALS = 500  # that the models learn from: the best of them, and as many of all the others
 FIT = "fit"  # the key of a note under which the next fits find where these ended
 NEAR = (0.02, 0.2, 0.8)  # sides of the boxes around the best points in which the search also starts
 NEARBY = 64  # points in each of them
@@ -117,12 +118,15 @@ class FullSpaceArm:
 
     def propose(self, view: View, q: int) -> list[Suggestion]:
         """The next q points, each as if those before it had been measured at the models' means."""
+        side = None if self.region is None else self.region.side(view)
+        learned, view = len(view.trials), view.thinned(MOST_TRIALS)
         fitted = self.surrogate(view)
         model = trusted(fitted, view, [HANDICAPS.get(name, 0.0) for name in self.priors])
         again = to_repeat(view, model)
-        side = None if self.region is None else self.region.side(view)
         out: list[Suggestion] = []
         note: dict[str, Any] = {FIT: fitted.packed(), **self._found(fitted, view)}
+        if learned > len(view.trials):  # said, because it is an approximation
+            note["learned from"] = f"{len(view.trials)} of {learned} trials"
         for i in range(q):
             seed = derive(view.seed, self.name, view.number, i)
             u, value = self._maximise(model, view, side, seed)

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from ..geometry import Embedding, Polytope
 from ..goals import Goals
 from ..history import History, Trial, incumbent
-from ..models.outcomes import reported_variances
+from ..models.outcomes import reported_variances, thinned
 from ..space import Space
 
 if TYPE_CHECKING:
@@ -36,6 +36,7 @@ class View:
         arm: where several methods share one history, the name of this one: trials whose note has another `arm` are data
             from elsewhere to it. None: all trials are its own.
         extra: points of the cube that are about to be evaluated but are not in the history yet; they count as pending.
+        only: the numbers of the trials to learn from; None: all.
     """
 
     history: History
@@ -44,6 +45,7 @@ class View:
     seed: int
     arm: str | None = None
     extra: tuple[Array, ...] = ()  # each of D
+    only: frozenset[int] | None = None
 
     def own(self, trial: Trial) -> bool:
         """Whether this method proposed the trial, and not another arm."""
@@ -75,7 +77,7 @@ class View:
     @cached_property
     def trials(self) -> tuple[Trial, ...]:
         """The completed trials that can be learned from.  -> n"""
-        return self.history.complete
+        return tuple(t for t in self.history.complete if self.only is None or t.number in self.only)
 
     @cached_property
     def X(self) -> Array:
@@ -112,6 +114,15 @@ class View:
     def plus(self, x: Array) -> Self:
         """The same with one more point under way.  x: D"""
         return replace(self, extra=(*self.extra, x))
+
+    def thinned(self, most: int) -> Self:
+        """The same with so many trials at most: the better half of them the best of all, the rest from all ranks alike."""
+        n = len(self.trials)
+        if n <= most:
+            return self
+        order = np.lexsort((self.values[:, 0], ~self.feasible))
+        chosen = thinned(order, most)
+        return replace(self, only=frozenset(self.trials[i].number for i in chosen))
 
     def as_history(self) -> History:
         """The history as this arm's method has to see it where it takes no View.

@@ -26,7 +26,7 @@ from ..history import History
 from ..space import Space
 from ._design import sobol_points
 from ._fitted import Fitted, by_outcome
-from ._full_space import FullSpaceArm, full_space_arms
+from ._full_space import MOST_TRIALS, FullSpaceArm, full_space_arms
 from ._method import Method, Suggestion, Supports, setting
 from ._repeat import estimates
 from ._sharing import Sharing as Sharing
@@ -213,7 +213,7 @@ class Adaptive(Method):
         arm = self._model_arm(space, goals)
         if not isinstance(arm, FullSpaceArm):
             return arm.method.estimate(history, space, goals, seed) if isinstance(arm, MethodArm) else None
-        view = View(history, space, goals, seed, arm=arm.name)
+        view = View(history, space, goals, seed, arm=arm.name).thinned(MOST_TRIALS)
         return estimates(view, partial(arm.surrogate, view))
 
     def fitted(self, history: History, space: Space, goals: Goals, seed: int, *, fresh: bool = False) -> Fitted | None:
@@ -222,7 +222,7 @@ class Adaptive(Method):
             return arm.method.fitted(history, space, goals, seed, fresh=fresh) if isinstance(arm, MethodArm) else None
         if len(history.complete) < 2:
             return None
-        view = View(history, space, goals, seed, arm=arm.name)
+        view = View(history, space, goals, seed, arm=arm.name).thinned(MOST_TRIALS)
         model = arm.surrogate(view, fresh=fresh)
         models = by_outcome(goals, model.objectives, model.constraints, -1.0)
         what = f"average of a dense and a sparse model of all {space.dimension} coordinates"

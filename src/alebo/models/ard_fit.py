@@ -16,7 +16,7 @@ from .._errors import damaged_note
 from .._seeds import generator
 from .ard import ARDGP
 from .ard_density import LogDensity
-from .outcomes import Standardisation
+from .outcomes import Standardisation, thinned
 from .priors import NOISE_FLOOR, ARDPrior
 from .subsets import from_subsets
 from .surrogate import Mixture
@@ -27,6 +27,7 @@ COLD_ITERATIONS = 100  # of L-BFGS-B from each of the prior's starts
 CHEAP = 30_000  # observations times dimensions up to which further starts of a fit cost little
 ALWAYS = 60  # observations up to which every sparse fit searches for a better subset of coordinates, beyond every third
 ROUNDS = 6  # of that search
+MANY = 150  # observations beyond which that search, and a fit from nothing, is made with so many of them
 WARM_ITERATIONS = 20  # from where the last fit ended
 
 
@@ -63,10 +64,13 @@ def fit_ard(
     v = units(values)
     known = units.variances(None if variances is None else np.asarray(variances, dtype=float))
     target = LogDensity(X, v, prior, None if known is None else np.maximum(known, NOISE_FLOOR))
+    if target.n > MANY and not len(warm):
+        warm, cold = _of_fewer(X, v, prior, known, seed), False
     starts: list[tuple[Array, int]] = []
     if len(warm):
         starts.append((_remembered(target, warm), warm_iterations))
-    if not len(warm) or (refreshes(len(v), target.D, prior) if cold is None else cold):
+    often = not (prior.subsets and target.n > MANY) and refreshes(target.n, target.D, prior)
+    if not len(warm) or (often if cold is None else cold):
         starts += [(theta, iterations) for theta in _cold_starts(target, seed)]
     found = [_climb(target, theta, count) for theta, count in starts]
     if prior.subsets:
@@ -128,15 +132,35 @@ def refreshes(n: int, D: int, prior: ARDPrior) -> bool:
     return n < 5 or int(4.0 * math.log(n)) > int(4.0 * math.log(n - 1))
 
 
+def _fewer(v: Array) -> NDArray[np.int64]:
+    """`MANY` of the observations: the best, and some of all others.  n -> MANY"""
+    return np.sort(thinned(np.argsort(-v, kind="stable"), MANY))
+
+
+def _of_fewer(X: Array, v: Array, prior: ARDPrior, known: Array | None, seed: int) -> Sequence[float]:
+    """The memory of a fit to fewer observations: a short way to the fit of all of them."""
+    few = _fewer(v)
+    return fit_ard(X[few], v[few], prior, variances=None if known is None else known[few], seed=seed)._memory()
+
+
 def _by_subsets(target: LogDensity, ends: Sequence[Array], warm: bool) -> list[tuple[float, Array]]:
-    """Where climbs from the best subset of coordinates end."""
+    """Where climbs from the best subset of coordinates end.
+
+    Every fit of few observations searches, one of more every third time, one of very many every ninth time among fewer.
+    """
     n = target.n
-    often = n <= ALWAYS or n % 3 == 0
-    if warm and not often:
+    every = 1 if n <= ALWAYS else 3 if n <= MANY else 9
+    if warm and n % every:
         return []
-    fresh = not warm or (n % 2 == 0 if n <= ALWAYS else n % 9 == 0)
-    better = from_subsets(target, ends, rounds=ROUNDS if fresh else 2, fresh=fresh)
-    return [_climb(target, theta, COLD_ITERATIONS) for theta in better]
+    fresh = not warm or n % (2 if n <= ALWAYS else 9) == 0
+    searched = target
+    if n > MANY:
+        few = _fewer(target.v)
+        searched = LogDensity(
+            target.X[few], target.v[few], target.prior, None if target.known is None else target.known[few]
+        )
+    better = from_subsets(searched, ends, rounds=ROUNDS if fresh else 2, fresh=fresh)
+    return [_climb(target, theta, COLD_ITERATIONS if n <= MANY else WARM_ITERATIONS) for theta in better]
 
 
 def _cold_starts(target: LogDensity, seed: int) -> list[Array]:

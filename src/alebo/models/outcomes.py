@@ -96,6 +96,15 @@ def without_worst(values: Array) -> Array:
     return np.maximum(values, level * size) if level > -1.0 else values
 
 
+def thinned(order: NDArray[np.int64], most: int) -> NDArray[np.int64]:
+    """Of indices from the best to the worst at most so many: the best, and as many again from all other ranks alike.  n"""
+    if len(order) <= most:
+        return order
+    best = most // 2
+    rest = order[best:]
+    return np.concatenate([order[:best], rest[np.linspace(0, len(rest) - 1, most - best).astype(int)]])
+
+
 @dataclass(frozen=True)
 class Standardisation:
     """outcome = shift + scale * standardised outcome."""

@@ -77,6 +77,9 @@ def test_pages_name_no_machine(page: Path) -> None:
         "alebo.parameters",
         "alebo.goals",
         "alebo.geometry.embedding",
+        "alebo.integrations.optuna",
+        "alebo.integrations.sklearn",
+        "alebo.integrations._hosts",
     ],
 )
 def test_examples_in_docstrings(module: str) -> None:

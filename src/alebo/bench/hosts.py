@@ -1,12 +1,12 @@
 """The integrations beside what their hosts come with. One line for each run in results/hosts/<part>.jsonl, then the table.
 
     python -m alebo.bench.hosts sklearn --seeds 0-9      a pipeline of 30 parameters, 40 candidates, the same three folds
-    python -m alebo.bench.hosts ax --seeds 0-4           hartmann6-100 through Ax's Client, 40 trials
+    python -m alebo.bench.hosts ax --seeds 0-4           hartmann6-100 through Ax's Client, 25 trials
     python -m alebo.bench.hosts pruned --seeds 0-7       Optuna's MedianPruner: pruned trials used or ignored, 60 trials
     python -m alebo.bench.hosts ax --table               only the table, from the stored runs
 
-`--who` names some of the contestants. What is stored already is not run again. scikit-optimize and Optuna's own search for
-scikit-learn come with the extra `peers`.
+`--who` names some of the contestants; for scikit-learn and Ax also any of our methods by name. What is stored already is
+not run again. scikit-optimize and Optuna's own search for scikit-learn come with the extra `peers`.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from typing import Any
 import numpy as np
 
 import alebo
-from alebo.methods import default_method
+from alebo.methods import METHODS, default_method
 
 from .problems import problem
 
 FOLDER = Path("results/hosts")
-CANDIDATES, TRIALS, PRUNED_TRIALS, STEPS = 40, 40, 60, 9
+CANDIDATES, TRIALS, PRUNED_TRIALS, STEPS = 40, 25, 60, 9
 
 
 # -- scikit-learn -----------------------------------------------------------------------------------------------------
@@ -66,10 +66,11 @@ def _skopt(space: alebo.Space) -> dict[str, Any]:
 def _search(who: str, seed: int, settings: dict[str, Any]) -> Any:
     from .hosts_pipeline import SPACE, pipeline
 
-    if who == "alebo":
+    if who == "alebo" or who in METHODS:
         from alebo.integrations.sklearn import AleboSearchCV
 
-        return AleboSearchCV(pipeline(), SPACE, n_iter=CANDIDATES, random_state=seed, **settings)
+        method = None if who == "alebo" else who
+        return AleboSearchCV(pipeline(), SPACE, n_iter=CANDIDATES, method=method, random_state=seed, **settings)
     if who == "random":
         from sklearn.model_selection import RandomizedSearchCV
 

@@ -56,17 +56,24 @@ def with_mistake(mistake: dict[str, str]) -> str:
     return text.replace(mistake["old"], mistake["new"])
 
 
-def drawn(file: Path, workers: int) -> int:
-    """Run the mutants of a file and print what came of them."""
+def drawn(file: Path, workers: int, seconds: float | None) -> int:
+    """Run the mutants of a file and print what came of them; None seconds: as many as the tests take without a mutant."""
     began = time.monotonic()
     mutants = json.loads(file.read_text())
     targets = tomllib.loads((HERE / "targets.toml").read_text())["target"]
     known = tomllib.loads((HERE / "equivalent.toml").read_text()).get("equivalent", [])
     reasons = {(e["file"], e["old"], e["new"]): e["reason"] for e in known}
     before = {k: Job(targets[k]["tests"], 900.0) for k in sorted({m["target"] for m in mutants})}
-    run_all(list(before.values()), workers=workers, report=_must_pass)
+    if seconds is None:
+        run_all(list(before.values()), workers=workers, report=_must_pass)
     jobs = [
-        Job(targets[m["target"]]["tests"], 20.0 + 2.5 * before[m["target"]].seconds, m["file"], m["source"], m)
+        Job(
+            targets[m["target"]]["tests"],
+            20.0 + 2.5 * before[m["target"]].seconds if seconds is None else seconds,
+            m["file"],
+            m["source"],
+            m,
+        )
         for m in mutants
         if (m["file"], m["old"], m["new"]) not in reasons
     ]
@@ -116,11 +123,14 @@ def main() -> int:
     parser.add_argument("what", choices=["named", "drawn"])
     parser.add_argument("words", nargs="*", help="named: parts of tests' names; drawn: the file of mutants")
     parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument(
+        "--seconds", type=float, help="drawn: a limit for each mutant, instead of a first run without any"
+    )
     given = parser.parse_args()
     warm_up()
     if given.what == "named":
         return named(given.words, given.workers)
-    return drawn(Path(given.words[0]), given.workers)
+    return drawn(Path(given.words[0]), given.workers, given.seconds)
 
 
 if __name__ == "__main__":

@@ -248,3 +248,16 @@ def test_a_direction_through_a_point_is_as_long_as_the_others(size: tuple[int, i
     np.testing.assert_array_equal(made.A[:, :-1], embedding.A)
     np.testing.assert_allclose(made.A[:, -1] @ embedding.A, 0.0, atol=1e-9)
     assert made.including(x) is made  # nothing new
+
+
+@pytest.mark.parametrize("at", [0, 3, 6])
+def test_a_parameter_on_an_axis_of_its_own(at: int) -> None:
+    embedding = hypersphere(6, 2, 0).orthonormal().through(np.linspace(-0.5, 0.5, 6))
+    made = embedding.beside(at)
+    assert (made.D, made.dim) == (7, 3)
+    x = made.up([0.7, 0.1, -0.2])
+    assert x[at] == 0.7
+    np.testing.assert_allclose(np.delete(x, at), embedding.up([0.1, -0.2]))
+    np.testing.assert_allclose(made.down(x), [0.7, 0.1, -0.2])
+    low, high = made.domain.bounds
+    assert (low[0], high[0]) == (pytest.approx(-1.0), pytest.approx(1.0))

@@ -181,3 +181,18 @@ def test_cheap_evaluations_are_not_in_the_trace() -> None:
     result = alebo.minimize(f, space, budget=2, x0=x0)
     assert result.fun == 0.09
     assert result.trace.tolist() == [0.09, 0.09]
+
+
+def test_nothing_is_shown_unless_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    shown: list[int] = []
+
+    class Screen:
+        def __init__(self, *args: Any, **how: Any) -> None:
+            shown.append(1)
+            raise RuntimeError("a screen")
+
+    monkeypatch.setattr("alebo._minimize.Progress", Screen)
+    assert alebo.minimize(lambda x: float(x[0]), BOX, budget=2, method="sobol").nfev == 2
+    assert not shown
+    with pytest.raises(RuntimeError, match="a screen"):
+        alebo.minimize(lambda x: float(x[0]), BOX, budget=2, method="sobol", progress=True)

@@ -64,10 +64,10 @@ def test_the_hypervolume_grows_with_every_trade_off() -> None:
     refused(StateError, optimizer().hypervolumes, "several objectives", "best()")
     free = optimizer(Sobol(), [Minimize("a"), Maximize("b")])
     assert free.hypervolumes().tolist() == []
-    for a, b in ((1, 1), (2, 2)):
+    for a, b in ((1, 1), (3, 5)):
         free.tell(free.ask()[0].number, {"a": a, "b": b})
-    inferred = free.hypervolumes()  # reference (2.1, 0.9)
-    assert inferred.tolist() == pytest.approx([1.1 * 0.1, 1.1 * 0.1 + 0.1 * 1.0])
+    inferred = free.hypervolumes()  # a tenth of the ranges 2 and 4 beyond the worst: reference (3.2, 0.6)
+    assert inferred.tolist() == pytest.approx([2.2 * 0.4, 2.2 * 0.4 + 0.2 * 4.0])
 
 
 def test_best_under_noise_is_feasible_as_measured_and_as_estimated() -> None:

@@ -208,3 +208,21 @@ def test_a_new_observation_with_known_noise_counts_by_its_variance_over_the_squa
     expected = mean + signal @ inverse @ (v - mean)
     found = more.posterior(Y.unsqueeze(-2)).mean.flatten()
     assert torch.allclose(found, one.shift + one.scale * expected, atol=1e-5)
+
+
+def test_a_batch_of_models_is_conditioned_again_as_each_alone(model):
+    """Two hypothetical outcomes at once, then one more point for both: as BoTorch's fantasies do it."""
+    X, Z = (torch.full((1, 3), v, dtype=torch.double) for v in (2.0, -2.0))
+    outcomes = torch.tensor([[[99.0]], [[103.0]]]).double()  # 2 x 1 x 1
+    both = model.condition_on_observations(X.expand(2, 1, 3), outcomes)
+    both = both.condition_on_observations(Z.expand(2, 1, 3), outcomes + 1.0)
+    assert both.batch_shape == (2,)
+    at = torch.tensor([[1.5, 1.5, 1.5], [-1.0, -2.0, -1.0]]).double()
+    found = both.posterior(at.expand(2, 2, 3))
+    for i in range(2):
+        one = model.condition_on_observations(X, outcomes[i]).condition_on_observations(Z, outcomes[i] + 1.0)
+        alone = one.posterior(at)
+        assert torch.allclose(found.mean[i], alone.mean, atol=1e-7)
+        assert torch.allclose(found.variance[i], alone.variance, atol=1e-7)
+    assert both.noises.shape[-1] == model.noises.shape[-1] + 2
+    assert torch.equal(both.noises[0, ..., -1], model.noises.min(-1).values)  # as small as that of the least noisy

@@ -151,3 +151,15 @@ def test_whether_a_trial_is_missing_is_told_by_what_comes_later() -> None:
     assert _heal._one_missing(made, [{"op_code": 8, "trial_id": 0}, {"op_code": 8, "trial_id": 1}]) is True
     assert _heal._one_missing(made, []) is None
     assert _heal.checked_workers([line(worker="a"), b'{"op_code":10,"worker_id":"b"}\n']) == {"a"}
+
+
+def test_of_two_damaged_lines_each_is_replaced_by_what_it_was() -> None:
+    make = line(_lines.CREATE_STUDY, study_name="s", directions=[1])
+    trials = [
+        line(_lines.CREATE_TRIAL, study_id=3, datetime_start=None, user_attrs={"trial": {"number": k}}) for k in (0, 1)
+    ]
+    broken = [t.replace(b"datetime", b"date_ime") for t in trials]
+    after, bad = _heal.repaired([make, *broken])
+    assert sorted(bad) == [1, 2]
+    found = [_lines.read(x) for x in after[1:]]
+    assert [(r["op_code"], r["study_id"]) for r in found if r] == [(_lines.CREATE_TRIAL, 3)] * 2

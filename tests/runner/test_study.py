@@ -344,3 +344,11 @@ def test_a_study_begun_with_another_default_keeps_its_method(tmp_path):
     assert len(again.history) == 1
     with pytest.raises(alebo.StudyError, match="keeps its method"):
         alebo.Study.create(tmp_path / "s.journal", space, alebo.Minimize("loss"), method=alebo.methods.CMAES())
+
+
+def test_a_claim_is_of_one_trial_unless_told(tmp_path: Path) -> None:
+    study = create(tmp_path / "s.log")
+    assert [len(study.claim()), len(study.claim(q=2))] == [1, 2]
+    with pytest.raises(TypeError):
+        study.claim(1, 60.0)  # type: ignore[misc]
+    study.close()

@@ -155,3 +155,9 @@ def test_a_masked_value_is_no_number() -> None:
         with pytest.raises(InputError, match="must be a number"):
             goals.read(value)
     assert goals.read(np.ma.array(2.0))["loss"].mean == 2.0
+
+
+@pytest.mark.parametrize("name", ["", None, 3, 0, b"loss"])
+def test_an_outcome_without_a_name(name: Any) -> None:
+    with pytest.raises(InputError, match="An outcome's name is a text"):
+        Goals(Minimize(name))

@@ -23,6 +23,7 @@ from alebo.acquisition.maximize import (
     evaluate,
     maximise_in_box,
     perturbed,
+    propose,
     qmc_points,
     scatter,
 )
@@ -172,6 +173,9 @@ def test_candidates_are_ordered_with_their_values_and_given_starts_are_climbed()
     np.testing.assert_allclose(values, evaluate(TwoTops(), points), atol=1e-6)
     np.testing.assert_allclose(points[0], [-0.7, 0.0], atol=1e-3)
     assert np.abs(points - [0.7, 0.0]).max(axis=1).min() < 0.01  # from the given start
+    point, value = propose(TwoTops(), BOX, 0, raw=32, starts=4)
+    best = candidates(TwoTops(), BOX, 0, raw=32, starts=4)
+    assert (point.tolist(), value) == (best[0][0].tolist(), best[1][0])
     bowl = Bowl([0.0, 0.0])
     evaluate(bowl, np.zeros((2500, 2)))
     assert (bowl.calls, bowl.most) == (3, 1000)  # in pieces

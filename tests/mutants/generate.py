@@ -88,10 +88,13 @@ def changed(text: str, name: str, occurrence: int, line: int) -> dict[str, Any] 
 def drawn(seed: int, count: int, only: list[str]) -> list[dict[str, Any]]:
     """`count` mutants, as many of one package as of another."""
     packages: dict[str, list[tuple[Path, int, str, int, Place]]] = {}
+    seen: set[Path] = set()  # a file belongs to the first target that names it
     for k, target in enumerate(tomllib.loads((HERE / "targets.toml").read_text())["target"]):
+        paths = sorted({p for pattern in target["files"] for p in SOURCE.glob(pattern)} - seen)
+        seen |= set(paths)
         if only and not any(target["package"].startswith(name) for name in only):
             continue
-        for path in sorted({p for pattern in target["files"] for p in SOURCE.glob(pattern)}):
+        for path in paths:
             found = [(path, k, *mutant) for mutant in mutants(path.read_text())]
             packages.setdefault(target["package"], []).extend(found)
     rng = random.Random(seed)

@@ -12,6 +12,7 @@ import pytest
 
 import alebo
 from alebo import ALEBO, AtMost, Float, InputError, Minimize, Optimizer, Space, State, StateError, Study
+from alebo._propose import as_run
 from alebo.methods import Sobol
 from tests.conftest import require_module
 
@@ -190,3 +191,18 @@ def test_a_dataframe_has_every_trial() -> None:
     assert frame["reason"][1] == "spilled"
     result = alebo.minimize(lambda x: float(x[0]), [(0, 1)] * 3, budget=4, method="sobol")
     assert len(result.to_dataframe()) == 4
+
+
+def test_a_setting_that_was_rounded_keeps_its_embedded_point_and_a_far_one_does_not() -> None:
+    space = alebo.Space.from_bounds([(-1, 1)] * 3)
+    x, y = np.array([0.5, -0.5, 0.8]), np.array([1.0, 2.0])
+    trial = alebo.Trial(0, space.decode(x), x, y)
+    assert as_run(space, trial, None) is trial
+    assert as_run(space, trial, {"x1": -0.5}) is trial
+    for moved, kept in ((0.59, True), (0.41, True), (0.61, False), (0.39, False)):  # a tenth of the cube's half side
+        run = as_run(space, trial, {"x0": moved})
+        assert run.x.tolist() == [moved, -0.5, 0.8]
+        assert (run.y is y) is kept
+        assert [t.params for t in run.earlier] == [trial.params]
+    with pytest.raises(alebo.InputError, match="'x9'"):
+        as_run(space, trial, {"x9": 0.0})

@@ -331,3 +331,16 @@ def test_old_coordinates_are_padded_and_points_off_the_subspace_are_not_learned_
     domain = view(space=ruled).inside(small).domain
     points = small.domain.sample(200, 0)
     np.testing.assert_array_equal(domain.contains(points), small.up(points)[:, 0] <= 0.05 + 1e-9)
+
+
+def test_the_domain_leaves_room_for_rounding_where_there_is_any() -> None:
+    embedding = hypersphere(4, 2, 0).orthonormal()
+    points = embedding.domain.sample(300, 0)
+    for upper, rounded in ((6.0, True), (0.0, False)):  # at most 0 leaves no room: half a step below is the end
+        numbers = [alebo.Int("n", 0, 10), *SPACE.parameters[1:]]
+        space = alebo.Space(numbers, [alebo.LinearConstraint({"n": 1.0}, upper)])
+        domain = view(space=space).inside(embedding).domain
+        rows, bounds = space.rows(rounded=rounded)
+        allowed = (embedding.up(points) @ rows.T <= bounds + 1e-9).all(axis=1)
+        np.testing.assert_array_equal(domain.contains(points), allowed)
+        assert 0 < allowed.sum() < 300

@@ -153,3 +153,11 @@ def test_a_cold_start_slightly_below_the_warm_end_is_followed(monkeypatch, below
     assert calls == ([50, 3, 50] if followed else [50, 3])
     assert value == (7.0 if followed else 0.0)
     assert np.array_equal(found.pack(), (cold if followed else warm).pack())
+
+
+def test_up_to_400_points_the_curvature_is_exact():
+    target, theta = problem(3, n=401, d=2)
+    mode = Hyperparameters.unpack(theta)
+    most = LogPosterior(target.Y[:400], target.v[:400], None, target.prior)
+    assert torch.equal(laplace._curvature(most, mode, np.random.default_rng(0)), most.curvature(mode))
+    assert not torch.equal(laplace._curvature(target, mode, np.random.default_rng(0)), target.curvature(mode))

@@ -201,7 +201,7 @@ def test_a_setting_that_was_rounded_keeps_its_embedded_point_and_a_far_one_does_
     assert as_run(space, trial, {"x1": -0.5}) is trial
     for moved, kept in ((0.59, True), (0.41, True), (0.61, False), (0.39, False)):  # a tenth of the cube's half side
         run = as_run(space, trial, {"x0": moved})
-        assert run.x.tolist() == [moved, -0.5, 0.8]
+        assert run.x == pytest.approx([moved, -0.5, 0.8])
         assert (run.y is y) is kept
         assert [t.params for t in run.earlier] == [trial.params]
     with pytest.raises(alebo.InputError, match="'x9'"):

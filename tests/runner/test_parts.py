@@ -270,3 +270,24 @@ def test_why_an_evaluation_failed() -> None:
     assert reason_of(TimeoutError(), 2.5) == "TimeoutError: it took longer than 2.5 seconds"
     assert reason_of(TimeoutError("mine"), None) == "TimeoutError: mine"
     assert reason_of(ValueError("x" * 5000), None) == "ValueError: " + "x" * 1988
+
+
+def test_asking_and_appending_leave_the_lease_of_a_worker_alone(tmp_path: Path) -> None:
+    """As another process sees it: POSIX locks of one's own are invisible to oneself."""
+    claims, me = _claims.FileClaims(tmp_path / "s.log"), _claims.new_worker()
+
+    def seen_held() -> bool:
+        child = os.fork()
+        if child == 0:
+            os._exit(0 if _claims.FileClaims(tmp_path / "s.log")._held(me) else 1)
+        return os.waitpid(child, 0)[1] == 0
+
+    assert not seen_held()
+    claims.live(me)
+    assert seen_held()
+    for lock in (claims.asking, claims.appending):
+        with lock():
+            assert seen_held()
+        assert seen_held()
+    claims.close()
+    assert not seen_held()

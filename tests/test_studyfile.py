@@ -213,7 +213,7 @@ def test_line_of_finds_the_deepest_known_part() -> None:
 def test_a_file_says_whether_it_names_its_method(tmp_path):
     text = '[parameters]\na = [0.0, 1.0]\nb = [0.0, 1.0]\n[goals]\nminimize = "loss"\n'
     for method, name, named in (
-        ("", "alebo", False),
+        ("", "adaptive", False),
         ("[method]\ndim = 2\n", "alebo", True),
         ('[method]\nname = "adaptive"\narms = ["sparse", "local"]\n', "adaptive", True),
     ):

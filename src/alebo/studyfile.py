@@ -15,7 +15,7 @@ from ._schema import SCHEMA, SECTIONS, Source, hardest_line, memory_bytes
 from ._schema import line_of as line_of
 from .evaluator import CommandEvaluator, FunctionEvaluator
 from .goals import AtLeast, AtMost, Cost, Goal, Goals, Maximize, Minimize
-from .methods import METHODS, Method, build, default_method
+from .methods import ALEBO, METHODS, Method, build, default_method
 from .space import Fixed, LinearConstraint, Space
 
 KEYS: dict[str, tuple[str, ...]] = {"": SECTIONS} | {
@@ -204,7 +204,7 @@ class _Reader:
         if given is None:
             return default_method()
         settings = {"name": given} if isinstance(given, str) else dict(self.table("method"))
-        name = settings.pop("name", default_method().name)
+        name = settings.pop("name", None) or _unnamed(settings)
         try:
             return build(name, **settings)
         except InputError as error:
@@ -253,3 +253,12 @@ def parameters_of(table: Mapping[str, Any]) -> Space:
     reader = _Reader(Path("study.toml"), "", {"parameters": {**table, "_": [0.0, 1.0]}}, False)
     reader.source.check(reader.data)
     return reader.space()
+
+
+def _unnamed(settings: Mapping[str, Any]) -> str:
+    """The method whose settings stand in a file without its name: the default, or ALEBO where they are ALEBO's alone.
+
+    ALEBO was the default when such files were first written.
+    """
+    method = default_method()
+    return method.name if set(settings) <= set(method.settings()) else ALEBO.name

@@ -66,8 +66,8 @@ METHODS: dict[str, type[Method]] = {
 
 
 def default_method() -> Method:
-    """The best default we know: ALEBO in an embedding that grows by itself."""
-    return ALEBO()
+    """The best default we know: several searches that share the evaluations, ALEBO among them."""
+    return Adaptive()
 
 
 def lookup(name: str) -> type[Method]:

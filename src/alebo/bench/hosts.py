@@ -124,7 +124,12 @@ def run_ax(who: str, seed: int) -> list[float]:
     if who != "ax":
         from alebo.integrations.ax import strategy
 
-        client.set_generation_strategy(strategy(method=None if who == "alebo" else who, seed=seed, budget=TRIALS))
+        name, told = (
+            who.removesuffix("+budget"),
+            who.endswith("+budget"),
+        )  # alebo+budget: told how many trials there are
+        method, budget = None if name == "alebo" else name, TRIALS if told else None
+        client.set_generation_strategy(strategy(method=method, seed=seed, budget=budget))
     values = []
     for _ in range(TRIALS):
         ((index, x),) = client.get_next_trials(1).items()

@@ -66,11 +66,10 @@ def _skopt(space: alebo.Space) -> dict[str, Any]:
 def _search(who: str, seed: int, settings: dict[str, Any]) -> Any:
     from .hosts_pipeline import SPACE, pipeline
 
-    if who == "alebo" or who in METHODS:
+    if who in METHODS:
         from alebo.integrations.sklearn import AleboSearchCV
 
-        method = None if who == "alebo" else who
-        return AleboSearchCV(pipeline(), SPACE, n_iter=CANDIDATES, method=method, random_state=seed, **settings)
+        return AleboSearchCV(pipeline(), SPACE, n_iter=CANDIDATES, method=who, random_state=seed, **settings)
     if who == "random":
         from sklearn.model_selection import RandomizedSearchCV
 
@@ -128,8 +127,7 @@ def run_ax(who: str, seed: int) -> list[float]:
             who.removesuffix("+budget"),
             who.endswith("+budget"),
         )  # alebo+budget: told how many trials there are
-        method, budget = None if name == "alebo" else name, TRIALS if told else None
-        client.set_generation_strategy(strategy(method=method, seed=seed, budget=budget))
+        client.set_generation_strategy(strategy(method=name, seed=seed, budget=TRIALS if told else None))
     values = []
     for _ in range(TRIALS):
         ((index, x),) = client.get_next_trials(1).items()
@@ -155,7 +153,7 @@ def run_pruned(who: str, seed: int) -> list[float]:
     used = [*f.axes, *(i for i in range(f.D) if i not in f.axes)][:30]
     low, high = f.bounds.T
     space = {f"x{i}": optuna.distributions.FloatDistribution(low[i], high[i]) for i in used}
-    sampler = EmbeddingSampler(space, seed=seed, budget=PRUNED_TRIALS, pruned=who)
+    sampler = EmbeddingSampler(space, method="alebo", seed=seed, budget=PRUNED_TRIALS, pruned=who)
     study = optuna.create_study(sampler=sampler, pruner=optuna.pruners.MedianPruner(n_warmup_steps=2))
 
     def objective(trial: optuna.Trial) -> float:
@@ -176,8 +174,8 @@ def run_pruned(who: str, seed: int) -> list[float]:
 
 
 PARTS: dict[str, tuple[Callable[[str, int], list[float]], tuple[str, ...]]] = {
-    "sklearn": (run_sklearn, ("alebo", "random", "optuna", "scikit-optimize")),
-    "ax": (run_ax, ("alebo", "ax")),
+    "sklearn": (run_sklearn, ("adaptive", "alebo", "random", "optuna", "scikit-optimize")),
+    "ax": (run_ax, ("adaptive", "alebo", "alebo+budget", "ax")),
     "pruned": (run_pruned, ("last", "ignore")),
 }
 

@@ -20,7 +20,7 @@ from . import experiment, store
 from .labels import Label
 from .problems import PROBLEMS, problem
 
-METHODS = "alebo,bo,turbo,cmaes,sobol"  # cheap enough for every suite
+METHODS = "adaptive,alebo,bo,turbo,cmaes,sobol"  # cheap enough for every suite
 
 
 @dataclass(frozen=True)

@@ -128,6 +128,7 @@ def test_the_committed_results_are_all_readable() -> None:
     assert {path.relative_to(ROOT / "results").parts[0] for path, _ in results.foreign} <= {
         "containment",
         "figures",
+        "hosts",
         "importance",
         "workers",
     }

@@ -41,6 +41,15 @@ def test_a_note_holds_what_each_model_expects_to_measure():
         assert sd == pytest.approx(part.scale * float(v + part.noise.median()) ** 0.5, rel=1e-5)
 
 
+def test_the_note_of_a_repeated_point_is_about_that_point(monkeypatch):
+    view, _ = told([None] * 12)
+    again = view.trials[3]
+    monkeypatch.setattr("alebo.methods._full_space.to_repeat", lambda view, model: again)
+    (proposal,) = FULL.propose(view, 1)
+    assert proposal.note["again"] == 3
+    assert proposal.note[FORESEEN] == foreseen(FULL.surrogate(view), 0.5 * (again.x + 1.0))
+
+
 def with_predictions(first, second, count=6, sd=0.1):
     """Trials of which the last ones were foreseen, by two models, this far off in the model's units."""
     _, model = told([None] * 12)

@@ -133,7 +133,7 @@ class FullSpaceArm:
             x = 2.0 * u - 1.0
             if again is not None:
                 x, note, again = again.x, {**note, "again": again.number}, None
-            kept = {**note, "log_ei": round(value, 6), FORESEEN: foreseen(fitted, u)}
+            kept = {**note, "log_ei": round(value, 6), FORESEEN: foreseen(fitted, 0.5 * (x + 1.0))}
             out.append(Suggestion(x, None, kept if side is None else {**kept, "side": side}))
             view, note = view.plus(x), {}
         return out

@@ -204,7 +204,7 @@ class _Reader:
         if given is None:
             return default_method()
         settings = {"name": given} if isinstance(given, str) else dict(self.table("method"))
-        name = settings.pop("name", None) or _unnamed(settings)
+        name = settings.pop("name") if "name" in settings else _unnamed(settings)
         try:
             return build(name, **settings)
         except InputError as error:

@@ -336,7 +336,7 @@ def test_old_coordinates_are_padded_and_points_off_the_subspace_are_not_learned_
 def test_the_domain_leaves_room_for_rounding_where_there_is_any() -> None:
     embedding = hypersphere(4, 2, 0).orthonormal()
     points = embedding.domain.sample(300, 0)
-    for upper, rounded in ((6.0, True), (0.0, False)):  # at most 0 leaves no room: half a step below is the end
+    for upper, rounded in ((6.0, True), (0.0, False)):  # at most 0: half a step below is the end
         numbers = [alebo.Int("n", 0, 10), *SPACE.parameters[1:]]
         space = alebo.Space(numbers, [alebo.LinearConstraint({"n": 1.0}, upper)])
         domain = view(space=space).inside(embedding).domain

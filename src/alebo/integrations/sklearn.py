@@ -188,7 +188,7 @@ class AleboSearchCV(BaseSearchCV):
 
 
 class _SameFolds:
-    """A splitter whose first split is used for every candidate: also one that shuffles anew each time it is called."""
+    """A splitter whose first split is used for every candidate: also one that shuffles again each time it is called."""
 
     def __init__(self, splitter: Any) -> None:
         self._splitter = splitter

@@ -1,6 +1,6 @@
 """Do charts of importance point at parameters that matter? Random sparse functions, 5 of 60 parameters active, n = 100.
 
-    python -m alebo.bench.importance                     20 functions by the default method, then the table
+    python -m alebo.bench.importance                     20 functions by ALEBO, then the table
     python -m alebo.bench.importance --method sobol      the same by another method
     python -m alebo.bench.importance --functions 0-5     some of the functions
     python -m alebo.bench.importance --noise 0.1         measured with noise: a tenth of the function's deviation over the cube
@@ -166,7 +166,7 @@ def _rows(label: str, lines: list[dict[str, Any]]) -> list[str]:
 def main() -> None:
     """The command line."""
     parser = argparse.ArgumentParser(prog="python -m alebo.bench.importance", description=__doc__)
-    parser.add_argument("--method", default="default", help="default, or a name of alebo.methods.METHODS")
+    parser.add_argument("--method", default="alebo", choices=METHODS, help="whose trials")
     parser.add_argument("--functions", default="0-19", help="0-19, or 0,3,7")
     parser.add_argument("--noise", type=float, default=0.0, help="its share of the function's deviation over the cube")
     parser.add_argument("--out", type=Path, default=FOLDER)
@@ -180,7 +180,7 @@ def main() -> None:
         done = {json.loads(line)["function"] for line in path.read_text().splitlines()} if path.exists() else set()
         for seed in seeds(args.functions):
             if seed not in done:
-                made = alebo.methods.default_method() if args.method == "default" else METHODS[args.method]()
+                made = METHODS[args.method]()
                 with path.open("a") as file:
                     file.write(json.dumps(record(seed, args.method, made, args.noise)) + "\n")
     print(table(args.out))

@@ -58,3 +58,12 @@ def new(alebo: Any, *more: str, budget: int = 6, method: str = "sobol", evaluato
         "new", "--param", "x[20]=0:1", "--minimize", "loss", "--budget", str(budget), "--method", method, *words, *more
     )
     assert said.code == 0, said.err
+
+
+@pytest.fixture
+def study(here: Path) -> Path:
+    """A folder with the study by hand, s.toml."""
+    from tests.cli import by_hand
+
+    (here / "s.toml").write_text(by_hand.STUDY.format(more="", end=""))
+    return here

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import sys
 import time
 import tomllib
@@ -80,7 +81,11 @@ def drawn(file: Path, workers: int, seconds: float | None) -> int:
 
     def report(job: Job) -> None:
         m = job.data
-        print(f"{job.outcome:7s} {job.seconds:5.1f} s  {m['file']}:{m['line']}  {m['old'][:60]}", flush=True)
+        by = re.findall(r"^(?:FAILED|ERROR) (\S+)", job.said, re.MULTILINE)
+        print(
+            f"{job.outcome:7s} {job.seconds:5.1f} s  {m['file']}:{m['line']}  {m['old'][:60]}  {' '.join(by)}",
+            flush=True,
+        )
 
     run_all(jobs, workers=workers, report=report)
     print(table(mutants, jobs, reasons))

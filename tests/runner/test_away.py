@@ -66,12 +66,15 @@ def test_no_worker_dies_of_a_restart(postgres_server: Server) -> None:
     study = create(postgres_server.url, "workers", budget=16)
     seen: list[int] = []
     errors: list[BaseException] = []
+    opened = threading.Barrier(5)  # a study that is being opened when the server goes is refused, and rightly
 
     def work() -> None:
         try:
+            mine = alebo.Study.open(postgres_server.url, name="workers")
+            opened.wait(60)
             with ThreadPoolExecutor(1) as executor:
                 alebo.run(
-                    alebo.Study.open(postgres_server.url, name="workers"),
+                    mine,
                     lambda params: (time.sleep(0.2), fn.sphere(params))[1],
                     executor=executor,
                     callback=lambda trial, _: seen.append(trial.number),
@@ -82,6 +85,7 @@ def test_no_worker_dies_of_a_restart(postgres_server: Server) -> None:
     threads = [threading.Thread(target=work) for _ in range(4)]
     for t in threads:
         t.start()
+    opened.wait(60)
     time.sleep(0.3)
     for mode in ("fast", "immediate"):
         postgres_server.restart(mode, away=0.3)

@@ -164,8 +164,7 @@ def _end_all(child: int, code: "int | None", reaper: bool) -> "int | None":
 def watch(worker: int, name: str) -> int:
     """Wait until the worker is dead, and end what it left behind."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    _prctl(1, signal.SIGTERM)  # wakes the sleep below
-    signal.signal(signal.SIGTERM, lambda *_: None)
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
     while os.getppid() == worker:
         time.sleep(0.5)
     with contextlib.suppress(OSError):

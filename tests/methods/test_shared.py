@@ -114,6 +114,30 @@ def test_points_around_others_are_near_at_two_distances() -> None:
     assert off.max() > 0.1
 
 
+def test_a_box_is_searched_to_its_ends_and_around_the_best_points(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: dict[str, Any] = {}
+
+    def maximised(acquisition: Any, low: np.ndarray, high: np.ndarray, **how: Any) -> tuple[np.ndarray, float]:
+        asked.update(low=low, high=high, **how)
+        return high, 1.25
+
+    monkeypatch.setattr(_embedded, "maximise_in_box", maximised)
+    rng = np.random.default_rng(0)
+    trials = [trial(i, float(i), y=rng.uniform(-3.0, 3.0, 2)) for i in range(6)]
+    box = _embedded.Box(2, 3.0, lambda y: np.append(y, [0.0, 0.0]) / 3.0, lambda Y: Y / 3.0)
+    found = _embedded.next_embedded(trials, trials, GOAL, box, ready=True, seed=4, dim=2)
+    assert (asked["low"].tolist(), asked["high"].tolist()) == ([-3.0, -3.0], [3.0, 3.0])
+    assert (asked["raw"], asked["seed"]) == (512, 4)
+    best = np.array([t.y for t in trials[:3]])
+    np.testing.assert_array_equal(asked["extra"], _embedded.around(best, np.full(2, 6.0), 4))  # in units of a side
+    assert (found.x.tolist(), found.note) == ([1.0, 1.0, 0.0, 0.0], {"dim": 2, "by": "model", "log_ei": 1.25})
+    repeated = [*trials, trial(6, 9.0, x=[1.0, 1.0, 0.0, 0.0], y=np.array([3.0, 3.0]))]
+    instead = _embedded.next_embedded(repeated, repeated, GOAL, box, ready=True, seed=4)
+    first = _embedded.next_embedded(trials, trials, GOAL, box, ready=False, seed=4)
+    assert instead.note == first.note == {"by": "random"}
+    assert instead.x.tolist() == first.x.tolist() != found.x.tolist()
+
+
 def test_a_repeated_point_is_drawn_again() -> None:
     known = [trial(0, 1.0, x=[0.5, 0.0, 0.0, 0.0])]
     assert _embedded.is_repeated(np.array([0.5, 0.0, 0.0, 1e-10]), known)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from alebo import Goals, Minimize, Optimizer, Space
+from alebo import AtMost, Goals, Minimize, Optimizer, Space
 from alebo.history import History
 from alebo.methods import Adaptive
 from alebo.methods._foreseen import DOUBT, FORESEEN, MEMORY, WORST, foreseen, scores, trusted
@@ -34,7 +34,7 @@ def told(notes):
 def test_a_note_holds_what_each_model_expects_to_measure():
     _, model = told([None] * 12)
     u = np.full(8, 0.3)
-    noted = foreseen(model, u)
+    noted = foreseen(model, u)["objective 0"]
     for part, (mean, sd) in zip(model.objectives[0].models, noted, strict=True):
         m, v, _ = part.marginals(torch.from_numpy(u[None]))
         assert mean == pytest.approx(part.shift + part.scale * float(m), rel=1e-5)
@@ -85,8 +85,38 @@ def test_one_prediction_costs_no_more_than_its_limit_and_old_ones_count_less():
     assert scores(model, view, [0.0, 0.0]) == pytest.approx([0.0, -WORST * (1.0 + MEMORY + MEMORY**2)])
 
 
+def constrained(first, second):
+    """Twelve trials with a constraint, of which the last six were foreseen, by two models, this far off."""
+    goals = Goals([Minimize("value"), AtMost("weight", 0.3)])
+    opt = Optimizer(SPACE, goals, method=Adaptive(initial=12), seed=0)
+    rng = np.random.default_rng(0)
+    for _ in range(12):
+        opt.tell(SPACE.decode(rng.uniform(-1, 1, 8)), {"value": float(rng.normal()), "weight": float(rng.normal())})
+    excess = [t.outcomes["weight"].mean - 0.3 for t in opt.history]
+    notes = [{FORESEEN: {"constraint 0": [[v + first, 0.1], [v + second, 0.1]]}} for v in excess]
+    trials = [replace(t, note=n if i >= 6 else {}) for i, (t, n) in enumerate(zip(opt.history, notes, strict=True))]
+    view = View(History(tuple(trials), None), SPACE, goals, 0, arm="full")
+    return view, FULL.surrogate(view)
+
+
+@pytest.mark.parametrize(("off", "kept"), [((0.0, 2.0), 0), ((2.0, 0.0), 1)])
+def test_a_constraint_listens_to_the_model_that_foresaw_it(off, kept):
+    view, model = constrained(*off)
+    heard = trusted(model, view, [0.0, 0.0])
+    assert heard.constraints[0].models == (model.constraints[0].models[kept],)
+    assert len(heard.objectives[0].models) == 2  # nothing was foreseen of it
+
+
+def test_a_proposal_notes_what_is_expected_of_the_constraint_too():
+    view, _ = constrained(0.0, 0.0)
+    (proposal,) = FULL.propose(view, 1)
+    assert list(proposal.note[FORESEEN]) == ["objective 0", "constraint 0"]
+    assert [len(pairs) for pairs in proposal.note[FORESEEN].values()] == [2, 2]
+
+
 @pytest.mark.parametrize(
-    "note", ["text", [[1.0, 2.0]], [[1.0], [2.0]], [[None, 1.0], [1.0, 1.0]], [[1.0, -1.0]] * 2, 7]
+    "note",
+    ["text", [[1.0, 2.0]], [[1.0], [2.0]], [[None, 1.0], [1.0, 1.0]], [[1.0, -1.0]] * 2, 7, {}, {"objective 0": 1}],
 )
 def test_a_damaged_note_counts_as_none(note):
     view, model = told([None] * 11 + [note])

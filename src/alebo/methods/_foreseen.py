@@ -21,16 +21,20 @@ from ._view import View
 
 Array: TypeAlias = NDArray[np.float64]
 
-FORESEEN = "foreseen"  # the key of a note: mean and standard deviation by each model, in units of the objective
+FIRST = "objective 0"
+FORESEEN = "foreseen"  # the key of a note: for each outcome, mean and standard deviation by each model, in its units
 MEMORY = 0.85  # by this factor a prediction counts less after every further one
 WORST = 3.0  # nats that one prediction can cost at most
 DOUBT = 3.0  # nats behind the best beyond which a model is not listened to
 SHARPEST = 1e-3  # least standard deviation of a prediction, of standardised outcomes: finer differences decide nothing
 
 
-def foreseen(model: OutcomeModels, u: Array) -> list[list[float]]:
-    """What each model of the first objective expects to measure at a point, for a note.  D -> (mean, sd) of each"""
-    mixture = model.objectives[0]
+def foreseen(model: OutcomeModels, u: Array) -> dict[str, list[list[float]]]:
+    """What each model of every outcome expects to measure at a point, for a note.  D -> by outcome, (mean, sd) of each"""
+    return {name: _expected(mixture, u) for name, mixture in model.models.items()}
+
+
+def _expected(mixture: Mixture, u: Array) -> list[list[float]]:
     mean, variance, _ = mixture.marginals(torch.from_numpy(u[None]))
     out = []
     for part, m, v in zip(mixture.models, mean[:, 0], variance[:, 0], strict=True):
@@ -39,16 +43,16 @@ def foreseen(model: OutcomeModels, u: Array) -> list[list[float]]:
     return out
 
 
-def scores(model: OutcomeModels, view: View, handicaps: Sequence[float]) -> Array:
-    """How well each model of the first objective foresaw, in nats behind the best; recent trials count most.
+def scores(model: OutcomeModels, view: View, handicaps: Sequence[float], outcome: str = FIRST) -> Array:
+    """How well each model of an outcome foresaw, in nats behind the best; recent trials count most.
 
     `handicaps` is where each begins. The predictions of all arms that average as many models are taken together.
     """
-    mixture = model.objectives[0]
+    mixture = model.models[outcome]
     out = -np.asarray(handicaps, dtype=float)
     values = (mixture.shift + mixture.scale * mixture.v).numpy()
     for trial, value in zip(view.trials, values, strict=True):
-        expected = _read(trial.note.get(FORESEEN), len(out))
+        expected = _read(trial.note.get(FORESEEN), outcome, len(out))
         if expected is None:
             continue
         mean, sd = expected
@@ -61,19 +65,34 @@ def scores(model: OutcomeModels, view: View, handicaps: Sequence[float]) -> Arra
 
 
 def trusted(model: OutcomeModels, view: View, handicaps: Sequence[float]) -> OutcomeModels:
-    """The same with those models of the first objective alone that foresaw nearly as well as the best (see `scores`)."""
-    mixture = model.objectives[0]
-    if len(mixture.models) == 1:
+    """The same with those models of each outcome alone that foresaw nearly as well as the best (see `scores`)."""
+    if len(model.objectives[0].models) == 1:
         return model
-    kept = [m for m, behind in zip(mixture.models, scores(model, view, handicaps), strict=True) if behind > -DOUBT]
-    return replace(model, objectives=(Mixture(tuple(kept)), *model.objectives[1:]))
+    kept = {
+        name: Mixture(
+            tuple(
+                m
+                for m, behind in zip(mixture.models, scores(model, view, handicaps, name), strict=True)
+                if behind > -DOUBT
+            )
+        )
+        for name, mixture in model.models.items()
+    }
+    return replace(
+        model,
+        objectives=tuple(kept[f"objective {i}"] for i in range(len(model.objectives))),
+        constraints=tuple(kept[f"constraint {i}"] for i in range(len(model.constraints))),
+        cost=kept.get("cost"),
+    )
 
 
-def _read(note: Any, count: int) -> tuple[Array, Array] | None:
-    """Means and standard deviations from a note; None where it has none, or not as many."""
+def _read(note: Any, outcome: str, count: int) -> tuple[Array, Array] | None:
+    """Means and standard deviations of an outcome from a note; None where it has none, or not as many."""
+    if isinstance(note, list) and outcome == FIRST:  # earlier studies noted the first objective alone
+        note = {FIRST: note}
     try:
-        mean, sd = np.array(note, dtype=float).reshape(count, 2).T
-    except (TypeError, ValueError):
+        mean, sd = np.array(note[outcome], dtype=float).reshape(count, 2).T
+    except (TypeError, ValueError, KeyError, IndexError):
         return None
     return (mean, sd) if np.isfinite(mean).all() and np.isfinite(sd).all() and (sd >= 0.0).all() else None
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from alebo import Categorical, Fixed, Float, InputError, Int, LinearConstraint, Space
+from alebo import Categorical, Fidelity, Fixed, Float, InputError, Int, LinearConstraint, Space
 from alebo.space import Parameter
 
 NUMBER = st.floats(-1e9, 1e9, allow_nan=False)
@@ -229,7 +229,9 @@ def test_bad_spaces(make: Any, words: list[str]) -> None:
 
 
 def test_a_constraint_on_a_fixed_value_that_holds_is_fine() -> None:
-    Space([Float("a", 0, 1), Fixed("f", 1)], [LinearConstraint({"f": 1}, 2)])
+    space = Space([Float("a", 0, 1), Fixed("f", 1)], [LinearConstraint({"f": 1}, 1)])
+    assert space.feasible({"a": 1.0, "f": 1})
+    assert space.decode(np.ones(1)) == {"a": 1.0, "f": 1}
 
 
 @pytest.mark.parametrize(
@@ -357,3 +359,36 @@ def test_the_ends_of_what_digits_and_ranges_allow() -> None:
         with pytest.raises(InputError, match="a <= 4"):
             space.check({"a": a * (1 + 1e-8), "n": 5})
     assert space.encode({"a": 4.0 + slack, "n": 9})[0] == 1.0
+
+
+def test_a_space_knows_its_fidelity_and_where_its_coordinate_is() -> None:
+    level = Fidelity("level", 0.1, 1.0)
+    space = Space([Float("a", 0, 1), Categorical("c", ["u", "v"]), level, Int("n", 0, 3)])
+    assert space.fidelity == (3, level)
+    assert space.one_hot.tolist() == [False, True, True, False, False]
+    assert Space([Float("a", 0, 1)]).fidelity is None
+    with pytest.raises(InputError, match=r"One Fidelity at most; got \['level', 'other'\]"):
+        Space([level, Fidelity("other", 1, 3)])
+
+
+def test_whole_numbers_and_steps_have_bins_of_one_width_and_real_numbers_none() -> None:
+    """The ends of a grid get a whole bin, like its other values; those of a Float are the ends of the cube."""
+    fine = np.linspace(-1.0, 1.0, 4001)[1:-1, None]
+    for parameter, values in (
+        (Int("n", 2, 6), [2, 3, 4, 5, 6]),
+        (Float("s", 0.0, 1.0, step=0.25), [0.0, 0.25, 0.5, 0.75, 1.0]),
+    ):
+        space = Space([parameter])
+        decoded = [space.decode(x)[parameter.name] for x in fine]
+        assert [decoded.count(v) / len(decoded) for v in values] == pytest.approx([0.2] * 5, abs=1e-3)
+        assert not space.continuous
+    real = Space([Float("a", 3.0, 5.0)])
+    assert real.continuous
+    assert [real.decode(np.array([u]))["a"] for u in (-1.0, 0.0, 0.5, 1.0)] == [3.0, 4.0, 4.5, 5.0]
+    log = Space([Float("a", 1e-4, 1.0, log=True)])
+    assert log.decode(np.zeros(1))["a"] == pytest.approx(1e-2)
+    whole = Space([Int("n", 1, 100, log=True)])
+    edges = [whole.decode(np.array([u]))["n"] for u in (-1.0, 1.0)]
+    assert edges == [1, 100]
+    middle = math.sqrt(0.5 * 100.5)
+    assert whole.decode(np.zeros(1))["n"] == round(middle)

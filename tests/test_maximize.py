@@ -8,7 +8,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from alebo.acquisition import maximize
+from alebo.acquisition import _faces, maximize
 from alebo.acquisition.maximize import (
     _bfgs,
     _near,
@@ -27,7 +27,7 @@ from alebo.acquisition.maximize import (
     qmc_points,
     scatter,
 )
-from alebo.geometry import Polytope, hypersphere
+from alebo.geometry import Polytope, hypersphere, polytope
 
 BOX = Polytope(np.vstack([np.eye(2), -np.eye(2)]), np.ones(4))  # [-1, 1]^2
 SHIFTED = Polytope(np.vstack([np.eye(2), -np.eye(2)]), np.array([6.0, 6.0, -4.0, -4.0]))  # [4, 6]^2
@@ -100,8 +100,68 @@ def test_many_faces_are_climbed_as_few_are(monkeypatch: pytest.MonkeyPatch) -> N
     start = torch.from_numpy(domain.sample(4, 1))
     bowl = Bowl([0.2, -0.1, 0.3], (1.0, 2.0, 3.0))
     few = climb(bowl, domain, start)[0]
-    monkeypatch.setattr(maximize, "MANY_FACES", 10)
+    monkeypatch.setattr(_faces, "MANY_FACES", 10)
     np.testing.assert_allclose(climb(bowl, domain, start)[0], few, atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("domain", "top", "best"),
+    [
+        (BOX, [0.3, -0.2], [0.3, -0.2]),
+        (BOX, [3.0, 0.5], [1.0, 0.5]),
+        (BOX, [3.0, -4.0], [1.0, -1.0]),
+        (SHIFTED, [0.0, 5.5], [4.0, 5.5]),
+    ],
+)
+@pytest.mark.parametrize("pairs", [0, 2])
+def test_the_climb_among_near_faces_ends_there_too(
+    domain: Polytope, top: list[float], best: list[float], pairs: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(polytope, "MANY", 3)
+    same = Polytope(domain.A, domain.b, pairs)
+    ends, values = climb(Bowl(top), same, torch.from_numpy(domain.sample(5, 0)))
+    np.testing.assert_allclose(ends, np.tile(best, (5, 1)), atol=3e-3)
+    assert domain.slack(ends).min() >= -1e-12
+    np.testing.assert_allclose(values, evaluate(Bowl(top), ends), atol=1e-9)
+
+
+def test_the_barrier_of_near_faces_has_the_derivatives_it_says_and_no_step_crosses_a_face() -> None:
+    domain = hypersphere(6000, 4, 0).orthonormal().domain
+    assert domain.many
+    Y = domain.sample(6, 1)
+    Y *= 0.97 / np.linalg.norm(Y, axis=1, keepdims=True)  # a unit ball fits inside
+    faces = _faces.barrier(domain, torch.from_numpy(Y))
+    assert isinstance(faces, _faces.NearFaces)
+    assert all(0 < len(near.u) < 1500 for near in faces.near)
+    slope, bend = faces.derivatives(0.5)
+    h = 1e-6
+    for j in range(4):
+        ends = [_faces.barrier(domain, torch.from_numpy(Y + s * h * np.eye(4)[j])) for s in (1, -1)]
+        change = 0.5 * (ends[0].value() - ends[1].value()) / (2 * h)
+        torch.testing.assert_close(slope[:, j], change, rtol=1e-4, atol=1e-6)
+        change = (ends[0].derivatives(0.5)[0] - ends[1].derivatives(0.5)[0]) / (2 * h)
+        torch.testing.assert_close(bend[:, j], change, rtol=1e-4, atol=1e-5)
+    step = torch.from_numpy(5.0 * np.random.default_rng(0).standard_normal((6, 4)))
+    reach = faces.reach(step)
+    torch.testing.assert_close(reach, torch.from_numpy(domain.ray(Y, step.numpy())[1]))
+    trial = torch.from_numpy(Y) + 0.5 * reach[:, None] * step
+    torch.testing.assert_close(faces.value_at(trial, 0.5 * reach), _faces.barrier(domain, trial).value())
+    faces.move(trial)
+    torch.testing.assert_close(faces.derivatives(1.0), _faces.barrier(domain, trial).derivatives(1.0))
+    assert torch.isinf(faces.reach(1e-9 * step)).all()  # a tiny step meets no face
+
+
+def test_of_very_many_faces_proposals_are_inside_and_no_worse() -> None:
+    domain = hypersphere(10_000, 6, 0).orthonormal().domain
+    bowl = Bowl([3.0, 0.5, 0.0, -1.0, 0.2, 0.0], (1.0, 2.0, 3.0, 1.0, 1.0, 1.0))
+    points, values = candidates(bowl, domain, 0, raw=64, starts=4)
+    assert domain.slack(points).min() >= -1e-12
+    few = Polytope(domain.A[:8000], domain.b[:8000])  # all faces of a part of the cube: the other climb
+    assert not few.many
+    assert values[0] <= candidates(bowl, few, 0, raw=64, starts=4)[1][0] + 1e-6  # a larger polytope
+    random = domain.sample(2000, 1)
+    assert values[0] > evaluate(bowl, random).max()
+    np.testing.assert_allclose(values, evaluate(bowl, points), atol=1e-9)
 
 
 @given(st.integers(0, 2**32))

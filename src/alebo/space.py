@@ -45,7 +45,8 @@ class Space:
                     f"A parameter's name is a text; got {p.name!r}. Write {type(p).__name__}('gain', ...), say."
                 )
         self.names: tuple[str, ...] = tuple(p.name for p in self.parameters)
-        if len(set(self.names)) < len(self.names):
+        self._known = frozenset(self.names)
+        if len(self._known) < len(self.names):
             twice = sorted({n for n in self.names if self.names.count(n) > 1})
             raise InputError(f"Parameter names must differ; got {twice} more than once. Rename one of each.")
         widths = [
@@ -56,6 +57,8 @@ class Space:
             raise InputError("A Space needs one free parameter or more; got none. Add a Float, Int or Categorical.")
         starts = np.concatenate([[0], np.cumsum(widths)[:-1]]).astype(int)
         self._numeric = [(i, p) for i, p in enumerate(self.parameters) if isinstance(p, Float | Int)]
+        self._numeric_names = tuple(p.name for _, p in self._numeric)
+        self._fixed = {p.name: p.value if isinstance(p, Fixed) else None for p in self.parameters}  # all names
         self._categorical = [
             (p, slice(int(s), int(s) + len(p.choices)))
             for p, s in zip(self.parameters, starts, strict=True)
@@ -233,19 +236,13 @@ class Space:
         v = np.clip(v, *self._ends)
         for j, q in self._grid:
             v[j] = q.rounded(float(v[j]))
-        numeric = {
-            p.name: (int(value) if isinstance(p, Int) else float(value))
-            for (_, p), value in zip(self._numeric, v, strict=True)
-        }
-        chosen = {p.name: p.choices[int(np.argmax(x[where]))] for p, where in self._categorical}
-        return {
-            p.name: p.value
-            if isinstance(p, Fixed)
-            else chosen[p.name]
-            if isinstance(p, Categorical)
-            else numeric[p.name]
-            for p in self.parameters
-        }
+        out = dict(self._fixed)
+        out.update(zip(self._numeric_names, v.tolist(), strict=True))
+        for at in np.flatnonzero(self._int):
+            out[self._numeric_names[at]] = int(v[at])
+        for p, where in self._categorical:
+            out[p.name] = p.choices[int(np.argmax(x[where]))]
+        return out
 
     def canonical(self, params: Mapping[str, Any]) -> Params:
         """The same values, checked, in the order and in the plain types of this space (no NumPy numbers)."""
@@ -269,9 +266,9 @@ class Space:
 
     def check(self, params: Mapping[str, Any]) -> None:
         """Refuse `params` unless they name every parameter with a value of its range."""
-        if params.keys() != set(self.names):
+        if params.keys() != self._known:
             missing = [n for n in self.names if n not in params]
-            extra = [n for n in params if n not in set(self.names)]
+            extra = [n for n in params if n not in self._known]
             raise InputError(
                 f"A point names every parameter once; missing {missing[:5]}, unknown {extra[:5]}. "
                 f"The space has {len(self)} parameters: {', '.join(self.names[:5])}{', ...' if len(self) > 5 else ''}."
@@ -305,6 +302,8 @@ class Space:
         With `rounded`, tightened so that they still hold when whole numbers are rounded.
         """
         A, b = np.zeros((len(self.constraints), self.dimension)), np.zeros(len(self.constraints))
+        if not self.constraints:
+            return A, b
         fixed = {p.name: p.value for p in self.parameters if isinstance(p, Fixed)}
         place = {p.name: j for j, (_, p) in enumerate(self._numeric)}
         for row, c in enumerate(self.constraints):

@@ -12,7 +12,7 @@ from scipy import stats
 from scipy.spatial import ConvexHull
 
 from alebo import InputError
-from alebo.geometry import Polytope, hypersphere
+from alebo.geometry import Polytope, hesbo, hypersphere, polytope
 
 SEED = st.integers(0, 2**32)
 
@@ -137,6 +137,54 @@ def test_pull_inside_of_a_polytope_away_from_the_origin() -> None:
     np.testing.assert_allclose(inside[2], ends, rtol=1e-9)  # and by no more than to the wall
 
 
+# -- very many inequalities: looked at in pairs and in pieces ------------------------------------------------------------
+
+
+def slices() -> list[Polytope]:
+    """With a pair for each parameter, with linear constraints besides, through another point, and with an idle coordinate."""
+    E = hypersphere(5000, 5, 0).orthonormal()
+    x0 = np.random.default_rng(0).uniform(-0.9, 0.9, 5000)
+    return [
+        E.domain,
+        E.domain.intersect(np.ones((1, 5)), np.array([0.1])),
+        E.through(x0).domain,
+        hesbo(5000, 3, 1).domain,
+    ]
+
+
+@pytest.mark.parametrize("which", range(4))
+def test_many_inequalities_give_what_each_of_them_does(which: int) -> None:
+    P = slices()[which]
+    assert P.many
+    assert P.pairs == 5000
+    alone = Polytope(P.A, P.b)  # the same, and nobody knows of pairs
+    rng = np.random.default_rng(0)
+    Y = P.sample(40, 1, steps=3)
+    assert P.slack(Y).min() >= -1e-12
+    theta = rng.standard_normal(Y.shape)
+    for Q in (P, alone):
+        back, ahead = Q.ray(Y, theta)
+        expected = Polytope._ends(P.slack(Y), theta @ P.A.T)
+        np.testing.assert_allclose([back, ahead], expected, rtol=1e-9)
+        one = Q.ray(Y[0], theta)
+        np.testing.assert_allclose(one, Polytope._ends(P.slack(Y[0]), theta @ P.A.T), rtol=1e-9)
+        out = Y + (ahead * np.where(np.arange(40) % 2, 1.01, 0.9))[:, None] * theta
+        np.testing.assert_array_equal(Q.contains(out), np.arange(40) % 2 == 0)
+        np.testing.assert_array_equal(Q.contains(out[:4].reshape(2, 2, -1)), [[True, False], [True, False]])
+        inside = Q.pull_inside(out)
+        assert P.slack(inside).min() >= -1e-12
+        np.testing.assert_array_equal(inside[::2], out[::2])
+        beyond = Q.centre + P.ray(Q.centre, out[1] - Q.centre)[1] * (out[1] - Q.centre)
+        np.testing.assert_allclose(inside[1], beyond, rtol=1e-9)
+
+
+def test_rows_that_come_in_pairs_are_kept_once() -> None:
+    P = slices()[1]
+    assert P.sides.Tt.shape == (5, 5001)
+    assert np.isinf(P.sides.low).sum() == 1
+    assert P.sides.single.Tt.dtype == np.float32
+
+
 # -- uniformity: every p-value of one family is compared with its share of one percent -----------------------------------
 
 
@@ -144,8 +192,13 @@ def uniform(p_values: list[float]) -> bool:
     return min(p_values) > 0.01 / len(p_values)
 
 
-@pytest.mark.parametrize(("D", "d"), [(20, 2), (100, 2), (30, 3), (100, 3)])
-def test_uniform_against_exact_rejection_sampling(D: int, d: int) -> None:
+@pytest.mark.parametrize(
+    ("D", "d", "many"),
+    [(20, 2, False), (100, 2, False), (30, 3, False), (100, 3, False), (100, 2, True), (100, 3, True)],
+)
+def test_uniform_against_exact_rejection_sampling(D: int, d: int, many: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    if many:
+        monkeypatch.setattr(polytope, "MANY", 1)
     P = hypersphere(D, d, 3).domain
     low, high = P.bounds
     rng = np.random.default_rng(0)

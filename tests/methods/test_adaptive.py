@@ -145,6 +145,15 @@ def test_a_fidelity_is_left_to_the_embedding():
     assert trial.note["arm"] == "embedding"
 
 
+def test_beyond_twenty_thousand_coordinates_the_embedding_is_alone():
+    """One fit of a full-space arm took 17 s and 3 GB at D = 100,000."""
+    opt = Optimizer(Space.from_bounds([(0, 1)] * 20_001), Minimize("value"), method=Adaptive(), seed=0, budget=10)
+    trial = opt.ask()[0]
+    assert set(trial.note["left out"]) == {"full", "local"}
+    assert "at most 20000 coordinates; got 20001" in trial.note["left out"]["full"]
+    assert trial.note["arm"] == "embedding"
+
+
 def test_with_one_arm_it_is_that_method():
     alone = Optimizer(SPACE, Minimize("value"), method=Adaptive(arms=("embedding",)), seed=5, budget=20)
     plain = Optimizer(SPACE, Minimize("value"), method=alebo.ALEBO(), seed=5, budget=20)

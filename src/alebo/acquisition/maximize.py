@@ -14,6 +14,7 @@ from torch import Tensor
 
 from .._seeds import generator
 from ..geometry import Polytope
+from ._faces import barrier
 from .functions import WORTHLESS, Acquisition, value_and_gradient
 
 Array: TypeAlias = NDArray[np.float64]
@@ -29,7 +30,6 @@ ARMIJO = 1e-4  # share of the promised gain that a step must bring
 SHORTER = 0.3  # by this factor, where it does not
 HALVINGS = 6  # times at most
 STILL = 1e-7  # relative movement below which a stage ends
-MANY_FACES = 400  # beyond, the barrier's Hessians are built one by one: less memory
 NEAR_FACES = 6  # constraints per dimension that the last polish sees
 
 # The search of a box
@@ -105,7 +105,6 @@ def climb(acquisition: Acquisition, domain: Polytope, W: Tensor, *, steps: int =
 
     The barrier's Hessian is exact (d x d), the acquisition's is updated by BFGS; a step never leaves the polytope.
     """
-    A, b = torch.from_numpy(domain.A), torch.from_numpy(domain.b)
     count, d = W.shape
     eye = torch.eye(d, dtype=W.dtype)
     H = eye.expand(count, d, d).clone()  # Hessian of -acquisition, kept positive definite
@@ -113,34 +112,25 @@ def climb(acquisition: Acquisition, domain: Polytope, W: Tensor, *, steps: int =
     centre = torch.from_numpy(domain.centre)
     W = centre + INSIDE * (W - centre)
     f, g = value_and_gradient(acquisition, W)
+    faces = barrier(domain, W)
     for mu in BARRIERS:
         stuck = torch.zeros(count, dtype=torch.bool)
         for _ in range(steps):
-            slack = b - W @ A.mT
-            inverse = 1.0 / slack
-            G = -g + mu * inverse @ A  # gradient of what is minimised: -acquisition - mu sum log slack
-            curvature = (
-                H + mu * torch.einsum("km,mi,mj->kij", inverse**2, A, A)
-                if len(b) <= MANY_FACES
-                else H + mu * torch.stack([(A * (row**2)[:, None]).mT @ A for row in inverse])
-            )
-            step = -torch.linalg.solve(curvature + 1e-10 * eye, G)
+            slope_of_faces, bend_of_faces = faces.derivatives(mu)
+            G = -g + slope_of_faces  # gradient of what is minimised: -acquisition + mu barrier
+            step = -torch.linalg.solve(H + bend_of_faces + 1e-10 * eye, G)
             slope = (step * G).sum(-1)
-            speed = step @ A.mT
-            reach = (
-                torch.where(speed > 0, slack / speed.clamp_min(1e-300), torch.full_like(slack, math.inf)).min(-1).values
-            )
-            t = (REACH * reach).clamp_max(1.0)
+            t = (REACH * faces.reach(step)).clamp_max(1.0)
             done = (slope > -FLAT) | stuck
             if bool(done.all()):
                 break
-            merit = -f - mu * slack.log().sum(-1)
+            merit = -f + mu * faces.value()
             new, fn, gn = W, f, g
             for _ in range(HALVINGS):
                 trial = W + t[:, None] * step
                 ft, gt = value_and_gradient(acquisition, trial)
                 bound = merit + ARMIJO * t * slope
-                ok = (-ft - mu * (b - trial @ A.mT).clamp_min(1e-300).log().sum(-1) <= bound) & ~done
+                ok = (-ft + mu * faces.value_at(trial, t) <= bound) & ~done
                 new = torch.where(ok[:, None], trial, new)
                 fn, gn = torch.where(ok, ft, fn), torch.where(ok[:, None], gt, gn)
                 done = done | ok
@@ -152,6 +142,7 @@ def climb(acquisition: Acquisition, domain: Polytope, W: Tensor, *, steps: int =
             H = _bfgs(H, s, y)
             moved = (s.abs().max() > STILL * (1 + W.abs().max())).item()
             W, f, g = new, fn, gn
+            faces.move(W)
             if not moved:
                 break
     inside = domain.pull_inside(W.numpy())
@@ -174,7 +165,8 @@ def _bfgs(H: Tensor, s: Tensor, y: Tensor) -> Tensor:
 def _polish(acquisition: Acquisition, domain: Polytope, y: Array, value: float, *, steps: int) -> tuple[Array, float]:
     """One SLSQP run with the constraints near the point: the barrier can stop a little short of a face."""
     slack = domain.slack(y)
-    near = np.argsort(slack)[: NEAR_FACES * domain.dim]
+    count = NEAR_FACES * domain.dim
+    near = np.argpartition(slack, count)[:count] if domain.many else np.argsort(slack)[:count]
     A, b = domain.A[near], domain.b[near]
 
     def negative(w: Array) -> tuple[float, Array]:

@@ -62,14 +62,13 @@ class Embedding:
     @cached_property
     def domain(self) -> Polytope:
         """All y that map up inside the cube: -1 <= x0 + A y <= 1 (paper, eq. 1)."""
-        A = np.vstack([self.A, -self.A])
-        b = np.concatenate([1.0 - self.x0, 1.0 + self.x0])
-        moving = np.any(A != 0.0, axis=1)
+        moving = np.any(self.A != 0.0, axis=1)
+        A, x0 = (self.A, self.x0) if moving.all() else (self.A[moving], self.x0[moving])
         idle = np.flatnonzero(~np.any(self.A != 0.0, axis=0))  # HeSBO can leave a coordinate without parameters
         box = np.zeros((2 * len(idle), self.dim))
         box[np.arange(len(idle)), idle] = 1.0
         box[len(idle) + np.arange(len(idle)), idle] = -1.0
-        return Polytope(np.vstack([A[moving], box]), np.concatenate([b[moving], np.ones(len(box))]))
+        return Polytope(np.vstack([A, -A, box]), np.concatenate([1.0 - x0, 1.0 + x0, np.ones(len(box))]), pairs=len(A))
 
     def orthonormal(self) -> Embedding:
         """The same subspace in coordinates that suit a model: orthogonal axes, scaled so that a unit ball fits inside.

@@ -11,8 +11,13 @@ from numpy.typing import NDArray
 
 from .._errors import InputError
 from .._seeds import generator
+from ._sides import Sides
 
 Array: TypeAlias = NDArray[np.float64]
+
+MANY = (
+    8000  # inequalities beyond which they are looked at in pairs, piece by piece, and random walks use single precision
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -21,6 +26,7 @@ class Polytope:
 
     A: Array  # m x d
     b: Array  # m
+    pairs: int = 0  # the first so many rows come again, negated, right after them: two walls facing each other
 
     def __post_init__(self) -> None:
         A, b = np.asarray(self.A, dtype=float), np.asarray(self.b, dtype=float)
@@ -33,6 +39,20 @@ class Polytope:
     def dim(self) -> int:
         return int(self.A.shape[1])
 
+    @property
+    def many(self) -> bool:
+        """Whether it has so many inequalities that most of the time goes into looking at all of them."""
+        return len(self.b) > MANY
+
+    @cached_property
+    def sides(self) -> Sides:
+        """The same inequalities as `low <= T y <= high`: half as many rows where they come in pairs."""
+        p = self.pairs
+        rest = self.A[2 * p :]
+        low = np.concatenate([-self.b[p : 2 * p], np.full(len(rest), -np.inf)])
+        T = np.concatenate([self.A[:p], rest])
+        return Sides(np.ascontiguousarray(T.T), low, np.concatenate([self.b[:p], self.b[2 * p :]]))
+
     def slack(self, Y: Array) -> Array:
         """The slack of each inequality: positive inside.  ... x d -> ... x m"""
         slack: Array = self.b - Y @ self.A.T
@@ -40,12 +60,15 @@ class Polytope:
 
     def contains(self, Y: Array, tolerance: float = 1e-9) -> NDArray[np.bool_]:
         """Whether each point satisfies every inequality.  ... x d -> ..."""
-        inside: NDArray[np.bool_] = np.all(self.slack(np.asarray(Y, dtype=float)) >= -tolerance, axis=-1)
+        Y = np.asarray(Y, dtype=float)
+        if self.many:
+            return self.sides.least_slack(Y) >= -tolerance
+        inside: NDArray[np.bool_] = np.all(self.slack(Y) >= -tolerance, axis=-1)
         return inside
 
     def intersect(self, A: Array, b: Array) -> Polytope:
         """The part that also satisfies `A y <= b`."""
-        return Polytope(np.vstack([self.A, A]), np.concatenate([self.b, b]))
+        return Polytope(np.vstack([self.A, A]), np.concatenate([self.b, b]), self.pairs)
 
     @cached_property
     def chebyshev(self) -> tuple[Array, float]:
@@ -102,7 +125,7 @@ class Polytope:
 
     def ray(self, Y: Array, directions: Array) -> tuple[Array, Array]:
         """How far back and forth one can go from inner points.  (... x d, ... x d) -> (... <= 0, ... >= 0)"""
-        return self._ends(self.slack(Y), directions @ self.A.T)
+        return self.sides.ray(Y, directions) if self.many else self._ends(self.slack(Y), directions @ self.A.T)
 
     @staticmethod
     def _ends(slack: Array, speed: Array) -> tuple[Array, Array]:
@@ -122,6 +145,8 @@ class Polytope:
         """
         rng = generator(seed, "polytope")
         d = self.dim
+        if self.many:
+            return self._sample_many(n, rng, 3 * d if steps is None else steps)
         chunk = max(1, int(2e7 // max(1, len(self.b))))  # at most 160 MB of slacks at a time
         if n > chunk:
             parts = [self.sample(min(chunk, n - i), int(rng.integers(2**62)), steps) for i in range(0, n, chunk)]
@@ -137,6 +162,23 @@ class Polytope:
         block = max(1, int(5e5 // max(1, len(self.b))))  # 4 MB of slacks stay in the processor's cache
         for i in range(0, n, block):
             self._walk(Y[i : i + block], rng, 3 * d if steps is None else steps)
+        return self.pull_inside(Y)
+
+    def _sample_many(self, n: int, rng: np.random.Generator, steps: int) -> Array:
+        """As `sample`, in single precision until the end: a chord may be wrong by its rounding errors, no point may."""
+        d = self.dim
+        centre, shape = self._rounding
+        theta = rng.standard_normal((4 * n + 16, d))
+        theta = theta / np.linalg.norm(theta, axis=1, keepdims=True) @ shape.T
+        sides = self.sides.single
+        _, reach = sides.ray(centre[None], theta)
+        weight = (reach / reach.max()) ** min(d, 4)
+        picked = rng.choice(len(theta), size=n, p=weight / weight.sum())
+        Y = centre + theta[picked] * (reach[picked] * rng.random(n) ** (1.0 / d))[:, None]
+        for _ in range(steps):
+            theta = rng.standard_normal((n, d)) @ shape.T
+            back, ahead = sides.ray(Y, theta)
+            Y += theta * (back + (ahead - back) * rng.random(n))[:, None]
         return self.pull_inside(Y)
 
     @cached_property
@@ -182,11 +224,19 @@ class Polytope:
 
     def pull_inside(self, Y: Array) -> Array:
         """The same points, moved towards the centre by as little as puts rounding errors back inside.  ... x d"""
+        if self.many:
+            over = self.sides.excess(Y, self.centre)[..., None]
+            if not over.any():
+                return Y
+            return self._shrunk(Y, over)
         slack = self.slack(Y)
         if (slack >= 0.0).all():
             return Y
         margin = self.b - self.A @ self.centre
         over = np.maximum(0.0, -slack / np.maximum(margin, 1e-300)).max(axis=-1, keepdims=True)
+        return self._shrunk(Y, over)
+
+    def _shrunk(self, Y: Array, over: Array) -> Array:
         shrink = np.where(over > 0, 1.0 / (1.0 + over * (1.0 + 1e-12)), 1.0)
         inside: Array = self.centre + (Y - self.centre) * shrink
         return inside

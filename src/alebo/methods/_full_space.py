@@ -36,6 +36,7 @@ from ._view import View
 Array: TypeAlias = NDArray[np.float64]
 
 MOST_TRIALS = 500  # that the models learn from: the best of them, and as many of all the others
+MOST_COORDINATES = 20_000  # beyond, one fit with a lengthscale for each of them takes gigabytes
 FIT = "fit"  # the key of a note under which the next fits find where these ended
 NEAR = (0.02, 0.2, 0.8)  # sides of the boxes around the best points in which the search also starts
 NEARBY = 64  # points in each of them
@@ -100,6 +101,8 @@ class FullSpaceArm:
             return "it searches a box, and linear constraints cut the box"
         if space.fidelity is not None:
             return "it has no model of a fidelity"
+        if space.dimension > MOST_COORDINATES:
+            return f"its models have a lengthscale for each of at most {MOST_COORDINATES} coordinates; got {space.dimension}"
         return None
 
     def surrogate(self, view: View, *, fresh: bool = False) -> OutcomeModels:

@@ -9,6 +9,7 @@ import logging
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -17,7 +18,7 @@ from numpy.typing import NDArray
 from .. import geometry
 from .._errors import StudyError, damaged_note
 from .._seeds import derive
-from ..geometry import Polytope
+from ..geometry import Embedding, Polytope
 from ..history import Trial
 from ..models.outcomes import typical_spread
 from ._outcomes import OutcomeModels
@@ -131,13 +132,25 @@ class Growth(Settings):
         return _with(seen, Event("towards", len(columns), seen.number, columns))
 
 
+@lru_cache(maxsize=2)
+def _drawn(kind: str, D: int, dim: int, seed: int) -> Embedding:
+    """The embedding that a study begins with: the same at every ask, with what was computed of its polytope."""
+    return EMBEDDINGS[kind](D, dim, seed).orthonormal()
+
+
+@lru_cache(maxsize=12)
+def _grown(embedding: Embedding, k: int, seed: int) -> Embedding:
+    """The same embedding with k more directions, random by this seed."""
+    return embedding.grow(k, seed)
+
+
 def embedded(view: View, kind: str, dim: int) -> EmbeddedView:
     """The view from the present embedding, rebuilt from the seed and the events that the last note carries (line 1)."""
     space, D = view.space, view.space.dimension
     if space.fidelity is None:
-        embedding = EMBEDDINGS[kind](D, dim, derive(view.seed, "embedding")).orthonormal()
+        embedding = _drawn(kind, D, dim, derive(view.seed, "embedding"))
     else:  # the fidelity keeps a coordinate of its own
-        others = EMBEDDINGS[kind](D - 1, min(dim, D - 1), derive(view.seed, "embedding")).orthonormal()
+        others = _drawn(kind, D - 1, min(dim, D - 1), derive(view.seed, "embedding"))
         embedding = others.beside(space.fidelity[0])
     rows, bounds = space.rows(rounded=True)
     if len(bounds) and embedding.domain.intersect(rows @ embedding.A, bounds - rows @ embedding.x0).empty:
@@ -189,7 +202,7 @@ def _with(seen: EmbeddedView, event: Event) -> EmbeddedView:
     elif event.kind == "towards":
         after = now.extended(np.array(event.columns).T)
     else:
-        after = now.grow(event.how, derive(seen.seed, "grow", len(seen.events)))
+        after = _grown(now, event.how, derive(seen.seed, "grow", len(seen.events)))
     return replace(seen, embedding=after, events=(*seen.events, event))
 
 

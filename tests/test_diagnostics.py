@@ -225,10 +225,12 @@ def test_cross_validation_tells_a_function_from_noise() -> None:
 
 @pytest.mark.parametrize("reported", [False, True], ids=["inferred", "reported"])
 def test_cross_validated_coverage_of_noisy_data_is_near_95_percent(reported: bool) -> None:
-    """Of 240 predictions: a share that is right lies within 0.04 of 0.95 but in 4 of a thousand such data sets.
+    """Of 240 predictions, in three data sets; the mean of three such shares has a standard deviation of 0.019 (measured).
 
-    One fitted lengthscale and noise make a model a little too sure: 0.93 with reported and 0.90 with inferred noise, the mean
-    of 15 data sets.
+    With reported noise it is 0.95 on average, and below 0.89 in 2 of a thousand cases. Where noise is inferred, each of the
+    three fits has 53 points, and the maximum under a prior that expects little noise takes a part of it for signal: 0.91 on
+    average (`tests/models/test_calibration.py` has the same on fresh points), below 0.85 in 1 of a thousand. Fewer than two
+    of 240 outside would be as rare: such intervals are too wide.
     """
     space = Space.from_bounds([(-1.0, 1.0)] * 2)
     inside = []
@@ -245,7 +247,7 @@ def test_cross_validated_coverage_of_noisy_data_is_near_95_percent(reported: boo
         assert fit.r2 > 0.4
         if not reported:
             assert fit.noise_share == pytest.approx(0.25 / np.var(fit.observed), rel=0.5)
-    assert np.mean(inside) == pytest.approx(0.93 if reported else 0.9, abs=0.04)
+    assert (0.89 if reported else 0.85) < np.mean(inside) < 0.9925
 
 
 def test_many_trials_are_left_out_by_formula(monkeypatch: pytest.MonkeyPatch) -> None:

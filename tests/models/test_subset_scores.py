@@ -170,6 +170,18 @@ class Scripted(SubsetSearch):
         return min((self.at(*w) for w in more), key=lambda s: s.value)
 
 
+def test_of_two_one_may_be_left_out_and_of_one_none():
+    search = SubsetSearch(density(lambda X: np.sin(6.0 * X[:, 1]), n=40))
+    both = search.fit((1, 5), np.log([0.3, 1.0, 1.0, 1e-2]))
+    alone = search.without_one(both)
+    assert alone.where == (1,)
+    assert alone.value < both.value
+    assert search.without_one(alone) is alone
+    other = SubsetSearch(density(lambda X: X[:, 0] + X[:, 1], n=40))
+    needed = other.fit((0, 1), np.log([1.0, 1.0, 1.0, 1e-2]))
+    assert other.without_one(needed) is needed
+
+
 def test_rounds_go_on_while_they_gain():
     chain = {(0,): 9.0, (0, 1): 5.0, (0, 1, 2): 5.0 - 2 * GAIN, (0, 1, 2, 3): 5.0 - 2.5 * GAIN, (0, 1, 2, 3, 4): 0.0}
     assert Scripted(chain).improved(Scripted(chain).at(0), 1).where == (0, 1)

@@ -17,7 +17,7 @@ from alebo.goals import Outcome
 from alebo.history import History, State, Trial
 from alebo.methods import _rounding
 from alebo.methods._fitted import Predictor, by_outcome
-from alebo.methods._foreseen import FORESEEN, MEMORY, SHARPEST, WORST, scores, trusted
+from alebo.methods._foreseen import FIRST, FORESEEN, MEMORY, SHARPEST, WORST, scores, trusted
 from alebo.methods._rounding import CHILDREN, PARENTS, ROUNDS, rounded
 from alebo.methods._view import View
 from alebo.models import Mixture, fit_ard
@@ -153,7 +153,7 @@ def foretold(*notes: Any) -> tuple[Any, Any]:
     """Models of two priors of six values, and a view of trials with these notes."""
     Y, values = X[:6], np.array([2.0, 4.0, 6.0, 8.0, 10.0, 12.0])
     parts = tuple(fit_ard(Y, values, prior) for prior in (dense(3), dense(3, kernel="matern")))
-    model = SimpleNamespace(objectives=(Mixture(parts),))
+    model = SimpleNamespace(objectives=(Mixture(parts),), models={FIRST: Mixture(parts)})
     trials = [SimpleNamespace(note={} if n is None else {FORESEEN: n}) for n in notes]
     return model, SimpleNamespace(trials=trials)
 
@@ -167,6 +167,10 @@ def test_scores_are_log_densities_that_fade() -> None:
             sds = [math.hypot(sd / scale, SHARPEST) for _, sd in note]
             logs = [-0.5 * ((value - m) / scale / s) ** 2 - math.log(s) for (m, _), s in zip(note, sds, strict=True)]
             want = MEMORY * want + np.maximum(np.array(logs) - max(logs), -WORST)
+    np.testing.assert_allclose(scores(model, view, [0.5, 1.0]), want - want.max())
+    for trial in view.trials:  # the same, noted by outcome
+        if trial.note:
+            trial.note = {FORESEEN: {FIRST: trial.note[FORESEEN], "other": [[0.0, 1.0]] * 2}}
     np.testing.assert_allclose(scores(model, view, [0.5, 1.0]), want - want.max())
 
 

@@ -135,3 +135,30 @@ def test_a_region_doubles_after_two_successes_and_halves_after_failures():
 def test_the_rule_checks_its_settings(settings):
     with pytest.raises(InputError):
         Sharing(**settings)
+
+
+def stalled(*, poor, count=40, budget=None):
+    """The arms asked after nothing improved for long, where the values of the arm "two" are these."""
+    asked, values = ["initial", "one", "two", "three"], [0.0, 5.0, 5.0, 5.0]
+    for i in range(count):
+        arm = Sharing(patience=4).next(view(values, asked, budget), ["one", "two", "three"])
+        asked.append(arm)
+        values.append(poor if arm == "two" else 1.0 + i % 3)
+    return asked[-24:]
+
+
+def test_when_nothing_improves_an_arm_that_never_comes_near_is_asked_seldom():
+    asked = stalled(poor=9.0)
+    assert [asked.count(name) for name in ("one", "two", "three")] == [9, 6, 9]  # every fourth
+
+
+def test_when_nothing_improves_arms_that_come_equally_near_take_turns():
+    asked = stalled(poor=2.0)
+    assert max(asked.count(name) for name in ("one", "two", "three")) <= 10
+
+
+def test_an_arm_is_near_when_half_of_its_latest_evaluations_are_better_than_half_of_all():
+    values = [1.0, 1.0, 9.0, 2.0, 8.0, 8.0, 1.0, 9.0, 9.0]
+    arms = ["one", "two"] * 4 + ["two"]
+    rule = Sharing(patience=3)  # all: 8; the last three of "one": 8; of "two": 9
+    assert rule.near(view(values, arms), ["one", "two", "new"]) == ["one", "new"]

@@ -65,12 +65,28 @@ class Sharing(Settings):
         scores = {name: score or 0.0 for name, score in self.scores(view, arms).items()}
         leader = max(arms, key=lambda name: scores[name])
         others = [name for name in arms if name != leader]
-        if scores[leader] <= NOTHING or not others:  # nothing improves lately: in turn
-            return waiting
+        if not others:
+            return leader
         shared = sum(arm in last for arm in asked)
-        if shared % self.lead == self.lead - 1 and not view.ends_within(self.final):
-            return min(others, key=lambda name: last[name])
-        return leader
+        aside = shared % self.lead == self.lead - 1 and not view.ends_within(self.final)
+        if scores[leader] <= NOTHING:  # nothing improves lately: in turn, and mostly those that at least come near
+            return waiting if aside else min(self.near(view, arms) or arms, key=lambda name: last[name])
+        return min(others, key=lambda name: last[name]) if aside else leader
+
+    def near(self, view: View, arms: Sequence[str]) -> list[str]:
+        """The arms of whose latest evaluations half or more were better than half of all evaluations."""
+        if not view.goals.single:
+            return list(arms)
+        ok = [view.goals.feasible(t.outcomes) for t in view.trials]
+        values = [float(view.goals.objective_values(t.outcomes)[0]) for t in view.trials]
+        values = [value if good else math.inf for value, good in zip(values, ok, strict=True)]
+        typical = float(np.median(values)) if values else math.inf
+        out = []
+        for name in arms:
+            own = [v for t, v in zip(view.trials, values, strict=True) if t.note.get("arm") == name][-self.patience :]
+            if not own or float(np.median(own)) <= typical:
+                out.append(name)
+        return out
 
 
 def gains(trials: Sequence[Trial], goals: Goals) -> list[float]:

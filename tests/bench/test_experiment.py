@@ -14,9 +14,13 @@ from typer.testing import CliRunner
 import alebo
 from alebo.bench import Label, Problem, problem, replication
 from alebo.bench import experiment as ex
+from alebo.bench.ablation import Apart, InTurn
 from alebo.bench.cli import app
 from alebo.bench.labels import labels, split
 from alebo.bench.results import Run
+from alebo.methods import Suggestion
+from alebo.methods._full_space import FullSpaceArm
+from alebo.methods._view import View
 
 
 def test_a_method_is_written_as_name_settings_and_label() -> None:
@@ -206,3 +210,29 @@ def test_a_folder_without_permission_is_refused(tmp_path: Path) -> None:
     tmp_path.chmod(0o500)
     with pytest.raises(alebo.InputError, match="can be written to"):
         ex.check_folder(tmp_path)
+
+
+def test_the_adaptive_method_can_be_run_with_its_arms_in_turn() -> None:
+    space = alebo.Space.from_bounds([(-1.0, 1.0)] * 20)
+    opt = alebo.Optimizer(space, alebo.Minimize("value"), method=InTurn(initial=3), seed=0, budget=9)
+    for k in range(9):
+        opt.tell(opt.ask()[0].number, float(-k))
+    assert [t.note["arm"] for t in opt.history][3:] == ["full", "local", "embedding"] * 2
+
+
+def test_the_adaptive_method_can_be_run_with_arms_that_see_their_own_evaluations_only(monkeypatch) -> None:
+    seen: list[tuple[str, list[float]]] = []
+    propose = FullSpaceArm.propose
+
+    def watched(arm: FullSpaceArm, view: View, q: int) -> list[Suggestion]:
+        seen.append((arm.name, [t.outcomes["value"].mean for t in view.trials]))
+        return propose(arm, view, q)
+
+    monkeypatch.setattr(FullSpaceArm, "propose", watched)
+    method = Apart(initial=3, arms=("full", "local"))
+    opt = alebo.Optimizer(alebo.Space.from_bounds([(-1.0, 1.0)] * 20), alebo.Minimize("value"), method=method, seed=0)
+    for k in range(7):
+        opt.tell(opt.ask()[0].number, float(k))
+    arms = [t.note["arm"] for t in opt.history]
+    for k, (name, values) in enumerate(seen, start=3):
+        assert values == [float(i) for i in range(k) if i < 3 or arms[i] == name]

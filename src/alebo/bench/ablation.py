@@ -1,4 +1,7 @@
-"""ALEBO without its kernel, for the ablation of Fig. S10: the same embedding and polytope, but an ARD Matern process.
+"""Methods without one of their parts, to measure what the part is worth.
+
+`ArdALEBO` is ALEBO without its kernel (Fig. S10): the same embedding and polytope, but an ARD Matern process.
+`InTurn` is the adaptive method without its rule of sharing, `Apart` without sharing data.
 
 `coordinates="raw"` is the paper's set-up (y = B x with unit columns, which reaches +-19 at D=100, while lengthscales start
 below one); `"scaled"` gives the kernel coordinates in [-1, 1], as any user of an ARD process would.
@@ -8,7 +11,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -16,7 +19,8 @@ import torch
 
 from alebo import Goals, History, InputError, Space
 from alebo.geometry import Embedding, from_matrix, gaussian, hypersphere
-from alebo.methods import Method, Suggestion, Supports
+from alebo.methods import Adaptive, Method, Suggestion, Supports
+from alebo.methods._view import View
 
 from .._seeds import derive
 
@@ -79,3 +83,29 @@ class ArdALEBO(Method):
             best = Y[int(np.argmax(values))].unsqueeze(0).numpy()
             found, _ = propose(LogExpectedImprovement(model, best_f=y.max()), embedding.domain, seed, around=best)
         return found
+
+
+@dataclass(frozen=True)
+class InTurn(Adaptive):
+    """The adaptive method whose arms propose in turn, whatever came of it."""
+
+    name: ClassVar[str] = "adaptive-in-turn"
+    title: ClassVar[str] = "Adaptive, arms in turn"
+
+    def _turn(self, view: View, arms: Sequence[str], ahead: Sequence[str]) -> str:
+        asked = [t.note.get("arm") for t in view.history] + list(ahead)
+        return min(arms, key=lambda name: max((i for i, arm in enumerate(asked) if arm == name), default=-1))
+
+
+@dataclass(frozen=True)
+class Apart(Adaptive):
+    """The adaptive method whose arms learn from the first points and from their own evaluations only."""
+
+    name: ClassVar[str] = "adaptive-apart"
+    title: ClassVar[str] = "Adaptive, data not shared"
+
+    def _seen(self, view: View, name: str) -> View:
+        first = sum(self._counts_of_first(view, "embedding" in self.arms))
+        kept = [t for t in view.history if t.number < first or t.note.get("arm") == name]
+        trials = tuple(replace(t, number=i) for i, t in enumerate(kept))
+        return replace(view, arm=name, history=History(trials, view.history.budget))

@@ -178,11 +178,11 @@ class Adaptive(Method):
                 return out + self._spare_points(view, q - len(out), failed)
             turns: list[str] = []
             while len(out) + len(turns) < q:
-                turns.append(self.sharing.next(view, able, [s.note["arm"] for s in out] + turns))
+                turns.append(self._turn(view, able, [s.note["arm"] for s in out] + turns))
             name = turns[0]
             count = next((i for i, turn in enumerate(turns) if turn != name), len(turns))  # in a row
             try:
-                points = by_name[name].propose(replace(view, arm=name), count)
+                points = by_name[name].propose(self._seen(view, name), count)
             except NUMERICAL as error:
                 log.warning("The arm %r is left out of this ask: %s", name, error)
                 failed[name] = f"{type(error).__name__}: {error}"[:200]
@@ -192,6 +192,14 @@ class Adaptive(Method):
                 out.append(replace(s, note={**s.note, "arm": name, **skipped}))
                 view = view.plus(s.x)
         return out
+
+    def _turn(self, view: View, arms: Sequence[str], ahead: Sequence[str]) -> str:
+        """Who proposes next."""
+        return self.sharing.next(view, arms, ahead)
+
+    def _seen(self, view: View, name: str) -> View:
+        """What an arm sees: everything."""
+        return replace(view, arm=name)
 
     def _spare_points(self, view: View, q: int, failed: Mapping[str, str]) -> list[Suggestion]:
         """Quasi-random points where no arm could fit a model, so that the run goes on."""

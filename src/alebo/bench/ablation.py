@@ -20,7 +20,6 @@ import torch
 from alebo import Goals, History, InputError, Space
 from alebo.geometry import Embedding, from_matrix, gaussian, hypersphere
 from alebo.methods import Adaptive, Method, Suggestion, Supports
-from alebo.methods._view import View
 
 from .._seeds import derive
 
@@ -92,7 +91,7 @@ class InTurn(Adaptive):
     name: ClassVar[str] = "adaptive-in-turn"
     title: ClassVar[str] = "Adaptive, arms in turn"
 
-    def _turn(self, view: View, arms: Sequence[str], ahead: Sequence[str]) -> str:
+    def _turn(self, view: Any, arms: Sequence[str], ahead: Sequence[str]) -> str:
         asked = [t.note.get("arm") for t in view.history] + list(ahead)
         return min(arms, key=lambda name: max((i for i, arm in enumerate(asked) if arm == name), default=-1))
 
@@ -104,7 +103,7 @@ class Apart(Adaptive):
     name: ClassVar[str] = "adaptive-apart"
     title: ClassVar[str] = "Adaptive, data not shared"
 
-    def _seen(self, view: View, name: str) -> View:
+    def _seen(self, view: Any, name: str) -> Any:
         first = sum(self._counts_of_first(view, "embedding" in self.arms))
         kept = [t for t in view.history if t.number < first or t.note.get("arm") == name]
         trials = tuple(replace(t, number=i) for i, t in enumerate(kept))

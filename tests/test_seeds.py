@@ -67,3 +67,16 @@ def test_reproducible_restores_after_an_error() -> None:
     with pytest.raises(KeyError):
         fail_inside()
     assert torch.equal(torch.get_rng_state(), before)
+
+
+def test_what_is_drawn_inside_depends_on_the_whole_seed() -> None:
+    def drawn(seed: int) -> tuple[float, float]:
+        with reproducible(seed):
+            return float(torch.rand(1)), float(np.random.random())  # noqa: NPY002
+
+    assert drawn(5) == drawn(5)
+    for i in (0, 1):
+        assert len({drawn(seed)[i] for seed in range(20)}) == 20
+    assert drawn(2**31 + 3)[1] != drawn(3)[1]  # NumPy takes 32 bits
+    assert drawn(2**32 + 3)[1] == drawn(3)[1]
+    assert drawn(2**63 + 3) == drawn(3)

@@ -392,3 +392,29 @@ def test_whole_numbers_and_steps_have_bins_of_one_width_and_real_numbers_none() 
     assert edges == [1, 100]
     middle = math.sqrt(0.5 * 100.5)
     assert whole.decode(np.zeros(1))["n"] == round(middle)
+
+
+def test_where_values_lie_in_the_cube() -> None:
+    space = Space(
+        [Categorical("c", ["u", "v", "w"]), Float("a", 2.0, 6.0), Int("n", 1, 4), Float("l", 1e-2, 1e2, log=True)]
+    )
+    x = space.encode({"c": "v", "a": 3.0, "n": 4, "l": 10.0})
+    assert x.tolist() == pytest.approx(
+        [-1.0, 1.0, -1.0, -0.5, 0.75, 0.5]
+    )  # a whole number lies in the middle of its bin
+    assert space.snap(x) == pytest.approx(x)
+    assert space.snap(np.array([0.1, 0.2, 0.15, 7.0, 0.6, -9.0])) == pytest.approx([-1.0, 1.0, -1.0, 1.0, 0.75, -1.0])
+
+
+def test_constraints_that_no_point_satisfies_are_named() -> None:
+    a, b = Float("a", 0.0, 1.0), Float("b", 0.0, 1.0)
+    tight = [LinearConstraint({"a": 1.0, "b": 1.0}, 0.1)]  # the middle breaks it, a corner does not
+    assert Space([a, b], tight).feasible({"a": 0.0, "b": 0.05})
+    rules = [
+        *tight,
+        LinearConstraint({"a": -1.0}, -0.5),
+        LinearConstraint({"b": 1.0}, 2.0),
+        LinearConstraint({"b": 1.0}, 3.0),
+    ]
+    with pytest.raises(InputError, match=r"none does: .*0\.1; .*-0\.5; .* 2\.0; .* 3\.0\. Loosen"):
+        Space([a, b], rules)

@@ -75,11 +75,21 @@ def mutants(text: str) -> Iterator[tuple[str, int, Place]]:
                 yield name, occurrence, start
 
 
+def operators(text: str) -> list[str] | None:
+    """The kinds of all binary operators of a source; None where it is none."""
+    try:
+        return [type(n.op).__name__ for n in ast.walk(ast.parse(text)) if isinstance(n, ast.BinOp | ast.AugAssign)]
+    except SyntaxError:
+        return None
+
+
 def changed(text: str, name: str, occurrence: int, line: int) -> dict[str, Any] | None:
     """The mutated source, and the changed line as it was and as it is; None where the operator changes nothing."""
     after = mutate_code(text, get_operator("core/" + name)(), occurrence)
     if after is None or after == text:
         return None
+    if name.startswith("ReplaceBinaryOperator") and operators(after) in (None, operators(text)):
+        return None  # the `*` of a signature is no operator
     pairs = zip(text.splitlines(), after.splitlines(), strict=False)
     where, (old, new) = next(((i, p) for i, p in enumerate(pairs, 1) if p[0] != p[1]), (line, ("", "")))
     return {"line": where, "old": old.strip(), "new": new.strip(), "source": after}

@@ -50,6 +50,7 @@ def candidates(
     *,
     around: Array | None = None,
     extra: Array | None = None,
+    rough: Acquisition | None = None,
     raw: int = 256,
     starts: int = 8,
     steps: int = 10,
@@ -62,6 +63,8 @@ def candidates(
         seed: of the starts.
         around: k x d points worth starting near: the best so far, and where the last proposals were.
         extra: k x d points that are climbed from in any case.
+        rough: a cheaper likeness of the acquisition, by which points are compared and climbed; where the climbs end is
+            judged, and the best end climbed further, by the acquisition itself.
         raw: points over the whole polytope that are compared before the climb.
         starts: of them that are climbed from.
         steps: of the climb for each weight of the barrier.
@@ -71,11 +74,13 @@ def candidates(
     """
     rng = generator(seed, "propose")
     Y = scatter(domain, seed, around, raw)
-    values = evaluate(acquisition, Y)
+    values = evaluate(rough or acquisition, Y)
     begin = Y[_pick(values, starts, rng)]
     if extra is not None and len(extra):
         begin = np.vstack([begin, extra])
-    ends, reached = climb(acquisition, domain, torch.from_numpy(begin), steps=steps)
+    ends, reached = climb(rough or acquisition, domain, torch.from_numpy(begin), steps=steps)
+    if rough is not None:
+        reached = evaluate(acquisition, ends)
     order = np.argsort(-reached)
     ends, reached = ends[order], reached[order]
     best, value = _polish(acquisition, domain, ends[0], float(reached[0]), steps=3 * steps)

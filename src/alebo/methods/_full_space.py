@@ -122,14 +122,12 @@ class FullSpaceArm:
     def propose(self, view: View, q: int) -> list[Suggestion]:
         """The next q points, each as if those before it had been measured at the models' means."""
         side = None if self.region is None else self.region.side(view)
-        learned, view = len(view.trials), view.thinned(MOST_TRIALS)
+        view = view.thinned(MOST_TRIALS)
         fitted = self.surrogate(view)
         model = trusted(fitted, view, [HANDICAPS.get(name, 0.0) for name in self.priors])
         again = to_repeat(view, model)
         out: list[Suggestion] = []
-        note: dict[str, Any] = {FIT: fitted.packed(), **self._found(fitted, view)}
-        if learned > len(view.trials):  # said, because it is an approximation
-            note["learned from"] = f"{len(view.trials)} of {learned} trials"
+        note: dict[str, Any] = {FIT: fitted.packed(), **self._found(fitted, view), **view.learned_from}
         for i in range(q):
             seed = derive(view.seed, self.name, view.number, i)
             u, value = self._maximise(model, view, side, seed)

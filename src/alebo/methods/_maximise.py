@@ -29,12 +29,20 @@ class Proposal(NamedTuple):
     value: float
 
 
-def maximise(acquisition: Acquisition, model: OutcomeModels, seen: EmbeddedView, seed: int, *, short: bool) -> Proposal:
-    """The best point found; `short` spends less on it."""
+def maximise(
+    acquisition: Acquisition,
+    model: OutcomeModels,
+    seen: EmbeddedView,
+    seed: int,
+    *,
+    short: bool,
+    rough: Acquisition | None = None,
+) -> Proposal:
+    """The best point found; `short` spends less on it, `rough` is a cheaper likeness for most of the search."""
     order = np.lexsort((model.values[:, 0], ~model.feasible))[:AROUND]
     best = seen.Y[order]
     effort = SHORT if short else {}
-    points, values = candidates(acquisition, seen.domain, seed, around=best, **effort)
+    points, values = candidates(acquisition, seen.domain, seed, around=best, rough=rough, **effort)
     if not seen.space.continuous:
         points = np.vstack([points, scatter(seen.domain, seed, best, SCATTERED)])
     if seen.space.fidelity is not None and at_target_next(seen):

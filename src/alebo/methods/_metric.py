@@ -9,7 +9,7 @@ from functools import partial
 from typing import ClassVar
 
 from .._errors import InputError
-from ..models import PAPER, MahalanobisGP, MetricPrior, default_inflation, fit_gp, sample_gp
+from ..models import CHEAP, PAPER, MahalanobisGP, MetricPrior, default_inflation, fit_gp, sample_gp
 from ._settings import Settings, setting
 
 PER_DATUM = "n"  # an inflation of n, the number of data, as in the paper
@@ -23,6 +23,9 @@ class Sampled(Settings):
     warm: bool = setting(True, "whether chains start where the last ones ended")
 
     noted: ClassVar[str] = "chains"  # the key under which a note keeps where the next fit starts
+    notes: ClassVar[int] = 6  # of so many asks, whose kernels serve again with many data
+    cheap: ClassVar[float] = CHEAP  # observations beyond which most of the search is made with a third of the metrics
+    most: ClassVar[int | None] = 500  # observations: of more the best, and as many of all the others
 
     def __post_init__(self) -> None:
         self._counts(samples=1)
@@ -47,6 +50,9 @@ class Laplace(Settings):
     iterations: int = setting(100, "of a fit from each start")
 
     noted: ClassVar[str] = "mode"
+    notes: ClassVar[int] = 1
+    cheap: ClassVar[float] = math.inf
+    most: ClassVar[int | None] = None  # as the paper has it
 
     def __post_init__(self) -> None:
         self._counts(samples=1, cold=0, iterations=1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -36,3 +37,17 @@ def memory(seen: EmbeddedView, model: OutcomeModels, key: str) -> dict[str, Any]
     if model.compressed:
         out["compressed"] = model.compressed  # outcomes with values so extreme that the models see them compressed
     return {**out, "assumption": ASSUMPTION_FAILS} if assumption_fails(seen.history, unexplained) else out
+
+
+def remembered(seen: EmbeddedView, key: str, notes: int) -> dict[str, list[Any]]:
+    """What the last notes hold for the model of each outcome, the newest first; only the newest has to be whole."""
+    newest, *others = seen.last_notes(key, notes) or [{}]
+    older = [found for found in others if isinstance(found, Mapping)]
+    return {
+        name: [*states, *(state for found in older for state in _lists(found.get(name)))]
+        for name, states in (newest or {}).items()
+    }
+
+
+def _lists(states: Any) -> list[Any]:
+    return [state for state in states if isinstance(state, list | tuple)] if isinstance(states, list | tuple) else []

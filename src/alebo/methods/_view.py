@@ -8,13 +8,14 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..geometry import Embedding, Polytope
-from ..goals import Goals
+from ..goals import Goals, pareto
 from ..history import History, Trial, incumbent
 from ..models.outcomes import reported_variances, thinned
 from ..space import Space
@@ -72,7 +73,12 @@ class View:
 
     def last_note(self, key: str) -> Any:
         """What the last of its own trials that notes this has noted; None where none has."""
-        return next((t.note[key] for t in reversed(self.history.trials) if key in t.note and self.own(t)), None)
+        return next(iter(self.last_notes(key, 1)), None)
+
+    def last_notes(self, key: str, most: int) -> list[Any]:
+        """What the last of its own trials that note this have noted, the newest first."""
+        noted = (t.note[key] for t in reversed(self.history.trials) if key in t.note and self.own(t))
+        return list(islice(noted, most))
 
     @cached_property
     def trials(self) -> tuple[Trial, ...]:
@@ -117,12 +123,31 @@ class View:
 
     def thinned(self, most: int) -> Self:
         """The same with so many trials at most: the better half of them the best of all, the rest from all ranks alike."""
-        n = len(self.trials)
-        if n <= most:
+        if len(self.trials) <= most:
             return self
-        order = np.lexsort((self.values[:, 0], ~self.feasible))
-        chosen = thinned(order, most)
+        chosen = thinned(self._ranked(), most)
         return replace(self, only=frozenset(self.trials[i].number for i in chosen))
+
+    @cached_property
+    def whole(self) -> Self:
+        """The same with all trials."""
+        return self if self.only is None else replace(self, only=None)
+
+    @property
+    def learned_from(self) -> dict[str, str]:
+        """For a note, where this is not all there is to learn from: an approximation is said."""
+        n, of = len(self.trials), len(self.whole.trials)
+        return {"learned from": f"{n} of {of} trials"} if n < of else {}
+
+    def _ranked(self) -> NDArray[np.int64]:
+        """The trials from the best to the worst: feasible ones first, of several objectives the Pareto front first.  -> n"""
+        values = self.values
+        if values.shape[1] == 1:
+            return np.lexsort((values[:, 0], ~self.feasible))
+        front = np.zeros(len(values), dtype=bool)
+        front[self.feasible] = pareto(values[self.feasible])
+        ranks = values.argsort(axis=0, kind="stable").argsort(axis=0, kind="stable").sum(axis=1)
+        return np.lexsort((ranks, ~front, ~self.feasible))
 
     def as_history(self) -> History:
         """The history as this arm's method has to see it where it takes no View.
@@ -151,6 +176,8 @@ class EmbeddedView(View):
     def _embedded(self) -> tuple[tuple[Trial, ...], Array]:
         trials, Y = [], []
         for t in self.history.complete:
+            if self.only is not None and t.number not in self.only:
+                continue
             proposed = t.y if self.own(t) and t.y is not None and len(t.y) <= self.embedding.dim else None
             if proposed is not None and self.space.continuous:
                 y = np.concatenate([proposed, np.zeros(self.embedding.dim - len(proposed))])

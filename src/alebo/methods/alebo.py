@@ -32,7 +32,7 @@ from ._method import Method, Suggestion, Supports, setting
 from ._metric import PER_DATUM
 from ._metric import Laplace as Laplace
 from ._metric import Sampled as Sampled
-from ._notes import memory, note
+from ._notes import memory, note, remembered
 from ._outcomes import OutcomeModels, fit_outcomes
 from ._repeat import estimates, to_repeat
 from ._view import EmbeddedView, View
@@ -118,14 +118,14 @@ class ALEBO(Method):
             return out
         for point in out:
             seen = seen.plus(point.x)
-        seen = through_incumbent(seen, self.growth)
+        seen = self._learned(through_incumbent(seen, self.growth))
         model = self.surrogate(seen)  # line 5
         found = self._maximise(model, seen, "ask", view.number, 0)  # line 6
         if self.growth is not None and self._exhausted(self.growth, model, seen, found.value):
             seen = self.growth.grown(seen)
             model = self.surrogate(seen)
             found = self._maximise(model, seen, "grown", view.number)
-        kept = {**note(seen, found), **memory(seen, model, self.metric.noted)}
+        kept = {**note(seen, found), **memory(seen, model, self.metric.noted), **seen.learned_from}
         if (again := to_repeat(seen, model)) is not None:
             out.append(Suggestion(again.x, again.y, {**kept, "again": again.number}))
         else:
@@ -142,8 +142,8 @@ class ALEBO(Method):
 
     def surrogate(self, seen: EmbeddedView) -> OutcomeModels:
         """The models of every outcome, fitted to the data in the embedding."""
-        warm = (seen.last_note(self.metric.noted) if self.metric.warm else None) or {}
-        build = self.metric.builder(len(seen.trials), started=bool(warm))
+        warm = remembered(seen, self.metric.noted, self.metric.notes) if self.metric.warm else {}
+        build = self.metric.builder(len(seen.whole.trials), started=bool(warm))
         at = derive(seen.seed, "fit", seen.number)
         return fit_outcomes(
             seen.Y, seen.trials, seen.goals, build=build, warm=warm, infer_noise=self.infer_noise, seed=at
@@ -153,15 +153,19 @@ class ALEBO(Method):
         self, history: History, space: Space, goals: Goals, seed: int
     ) -> Mapping[int, Mapping[str, Outcome]] | None:
         """The model's values of every completed trial where the noise is evident; None where measurements can be trusted."""
-        seen = self.embedded(View(history, space, goals, seed))
+        seen = self._learned(self.embedded(View(history, space, goals, seed)))
         if not self.infer_noise or seen.history.last_note("unexplained").get("assumption"):
             return None  # the model cannot be trusted more than the measurements
         return estimates(seen, lambda: self.surrogate(seen))
 
     def fitted(self, history: History, space: Space, goals: Goals, seed: int, *, fresh: bool = False) -> Fitted | None:
-        seen = self.embedded(View(history, space, goals, seed))
+        seen = self._learned(self.embedded(View(history, space, goals, seed)))
         method = replace(self, metric=replace(self.metric, warm=False)) if fresh else self
         return in_embedding(seen, method.surrogate(seen), type(self.metric).__name__) if seen.trials else None
+
+    def _learned(self, seen: EmbeddedView) -> EmbeddedView:
+        """The view with as many trials as the models learn from."""
+        return seen if self.metric.most is None else seen.thinned(self.metric.most)
 
     def _first_dim(self, view: View) -> int:
         return self.dim or (self.growth or Growth()).first(view.history.budget, view.space.dimension)
@@ -176,11 +180,13 @@ class ALEBO(Method):
 
     def _exhausted(self, growth: Growth, model: OutcomeModels, seen: EmbeddedView, value: float) -> bool:
         """Whether the embedding grows now. Our log-EI decides, so an acquisition of the user's own has no growth."""
-        if self.acquisition is not None or seen.ends_within(self.settle) or not growth.due(seen, model, value):
+        whole = seen.whole  # whether anything improves is seen in all trials
+        judged = model if whole is seen else replace(model, values=whole.values, feasible=whole.feasible)
+        if self.acquisition is not None or seen.ends_within(self.settle) or not growth.due(whole, judged, value):
             return False
         # points under way lower the promise of all others: judge without them
         return not len(seen.waiting) or growth.due(
-            seen, model, self._maximise(model, seen, "free", seen.number, alone=True).value
+            whole, judged, self._maximise(model, seen, "free", seen.number, alone=True).value
         )
 
     def _maximise(
@@ -194,7 +200,12 @@ class ALEBO(Method):
         waiting = None if alone or not len(seen.waiting) else torch.from_numpy(seen.waiting)
         if self.acquisition is not None:
             return maximise(self.acquisition(model, waiting), model, seen, seed, short=later > 0)
-        model = model.share(later) if later else model
         doubt = LATE_DOUBT if seen.ends_within(self.settle) and seen.space.fidelity is None else 1.0
-        acquisition = model.acquisition(waiting, seed, doubt, log_cost(model, seen.space))
-        return maximise(acquisition, model, seen, seed, short=later > 0)
+
+        def by(models: OutcomeModels) -> Acquisition:
+            return models.acquisition(waiting, seed, doubt, log_cost(models, seen.space))
+
+        if later:
+            return maximise(by(model.share(later)), model, seen, seed, short=True)
+        rough = by(model.share(seen.number)) if len(model.Y) > self.metric.cheap else None
+        return maximise(by(model), model, seen, seed, short=False, rough=rough)

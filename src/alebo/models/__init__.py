@@ -4,6 +4,7 @@ from .ard import ARDGP as ARDGP
 from .ard_fit import fit_ard as fit_ard
 from .ard_fit import fit_best as fit_best
 from .ard_fit import fit_mixture as fit_mixture
+from .mahalanobis import CHEAP as CHEAP
 from .mahalanobis import PAPER as PAPER
 from .mahalanobis import MahalanobisGP as MahalanobisGP
 from .mahalanobis import MahalanobisKernel as MahalanobisKernel

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import TypeAlias
 
 import numpy as np
 import torch
@@ -15,6 +16,15 @@ from .chains import CHAINS, ChainState, sample
 from .laplace import default_inflation, draws
 from .likelihood import Hyperparameters, LogPosterior, MetricPrior, cold_start, fit
 from .model import MahalanobisGP
+
+Run: TypeAlias = tuple[list[Hyperparameters], ChainState]  # the kernels that a chain drew, and where it stands then
+
+FEW = 30  # observations beyond which a first model's chains start short
+CHEAP = (
+    100  # observations up to which all kernels are drawn anew, and every later chain that starts does so from nothing
+)
+LEAST_MOVES = 2  # kernels that are drawn anew with any number of observations
+NEWEST = 10  # outcomes by which kernels of the asks before are judged
 
 
 def sample_gp(
@@ -30,17 +40,18 @@ def sample_gp(
 ) -> MahalanobisGP:
     """Sample the kernel's posterior given outcomes at embedded points: metric, scale and noise together.
 
-    `variances` are known noise variances (None: the noise is inferred); `warm` is the `memory` of a model of fewer data. With
-    `afresh` one more chain starts from nothing, and the one with the smallest leave-one-out density ends. Noise and detail
-    explain the same data in two ways, and no chain walks from one to the other: a chain whose leave-one-out density is
-    smaller than the best chain's, by a factor e for each outcome, continues from where that one is. (Not sooner: of two that
-    differ by less, the one with the larger density is often just the more confident one.)
+    `variances` are known noise variances (None: the noise is inferred); `warm` is the `memory` of a model of fewer data,
+    followed by those of models before it. With many data few kernels are new, the others are of these memories (`moves`).
+    With `afresh` one more chain starts from nothing, and the one with the smallest leave-one-out density ends. Noise and
+    detail explain the same data in two ways, and no chain walks from one to the other: a chain whose leave-one-out density
+    is smaller than the best chain's, by a factor e for each outcome, continues from where that one is. (Not sooner: of two
+    that differ by less, the one with the larger density is often just the more confident one.)
     """
     target, units = _standardised(Y, values, variances, MetricPrior() if prior is None else prior)
     rng = generator(seed, "chain")
 
-    def model(runs: Sequence[tuple[list[Hyperparameters], ChainState]]) -> MahalanobisGP:
-        found = [h for kernels, _ in runs for h in kernels]
+    def model(runs: Sequence[Run], kept: Sequence[Hyperparameters] = ()) -> MahalanobisGP:
+        found = [h for kernels, _ in runs for h in kernels] + list(kept)
         return MahalanobisGP(
             target.Y,
             target.v,
@@ -50,28 +61,79 @@ def sample_gp(
             units.shift,
             units.scale,
             variances is not None,
-            [end.pack() for _, end in runs],
+            [end.pack() for _, end in sorted(runs, key=lambda run: len(run[0]) > 0)],  # whose turn is next comes first
         )
 
-    def densities(made: MahalanobisGP) -> list[float]:
-        owner = torch.repeat_interleave(torch.arange(len(runs)), torch.tensor([len(kernels) for kernels, _ in runs]))
-        parts = [torch.nonzero(owner[made.data.keep] == i).flatten() for i in range(len(runs))]
-        return [made.loo_log_density(part) if len(part) else -math.inf for part in parts]
-
-    starts: list[ChainState | None] = [ChainState.unpack(packed) for packed in warm] or [None] * min(CHAINS, samples)
-    shares = [len(part) for part in np.array_split(np.arange(samples), len(starts))]
-    runs = [sample(target, start, m, rng) for start, m in zip(starts, shares, strict=True)]
+    starts, shares, kept = _plan(warm, target, samples)
+    short = target.n > (CHEAP if warm else FEW)
+    runs: list[Run] = [
+        sample(target, start, m, rng, short=short) if m or start is None else ([], start)
+        for start, m in zip(starts, shares, strict=True)
+    ]
     if warm and afresh:
-        runs.append(sample(target, None, shares[0], rng))
-    made = model(runs)
-    score = densities(made)
+        runs.append(sample(target, None, shares[0], rng, short=short))
+    made = model(runs, kept)
+    score, stale = _densities(made, runs), _contradicted(made, len(kept))
     best = runs[int(np.argmax(score))][1]
-    lost = [i for i, s in enumerate(score) if s < max(score) - target.n]
+    lost = [i for i, s in enumerate(score) if runs[i][0] and s < max(score) - target.n]
     for i in lost:
         runs[i] = sample(target, best, len(runs[i][0]), rng)
     if len(runs) > len(starts):
-        del runs[int(np.argmin(score))]
-    return model(runs) if lost or len(runs) < len(score) else made
+        del runs[int(np.argmin([s if runs[i][0] else math.inf for i, s in enumerate(score)]))]
+    for j in range(len(stale)):
+        kernels, end = runs[j % len(runs)]
+        more, end = sample(target, end, 1, rng)
+        runs[j % len(runs)] = ([*kernels, *more], end)
+    if not (lost or stale or len(runs) < len(score)):
+        return made
+    return model(runs, [h for i, h in enumerate(kept) if i not in stale])
+
+
+def moves(n: int, samples: int) -> int:
+    """How many of the kernels are newly drawn at n observations; the others are those of the asks before.
+
+    All of them up to `CHEAP` observations; beyond, as many as cost about the same, since one more observation changes the
+    posterior less and less.
+    """
+    return min(samples, max(LEAST_MOVES, round(samples * (CHEAP / n) ** 2))) if n > CHEAP else samples
+
+
+def _plan(
+    warm: Sequence[Sequence[float]], target: LogPosterior, samples: int
+) -> tuple[list[ChainState | None], list[int], list[Hyperparameters]]:
+    """Where the chains start, how many kernels each draws, and the kernels that are kept from the asks before."""
+    heads = [ChainState.unpack(packed) for packed in warm[:CHAINS]]
+    starts: list[ChainState | None] = [*heads] or [None] * min(CHAINS, samples)
+    kept: list[Hyperparameters] = []
+    if heads and all(len(head.E) == target.d for head in heads):
+        known = dict.fromkeys(tuple(packed) for packed in warm if _is_state(packed, target.d))
+        free = samples - moves(target.n, samples)
+        kept = [ChainState.unpack(packed).hyperparameters() for packed in list(known)[:free]]
+    shares = [len(part) for part in np.array_split(np.arange(samples - len(kept)), len(starts))]
+    return starts, shares, kept
+
+
+def _is_state(packed: Sequence[float], d: int) -> bool:
+    """Whether these are the numbers of a chain in d dimensions: kernels of a smaller embedding, or damaged ones, are not."""
+    return len(packed) == d * d + d + 4 and all(isinstance(v, int | float) and math.isfinite(v) for v in packed)
+
+
+def _densities(made: MahalanobisGP, runs: Sequence[Run]) -> list[float]:
+    """The leave-one-out log density under the kernels of each run; minus infinity where it has none."""
+    owner = torch.repeat_interleave(torch.arange(len(runs)), torch.tensor([len(kernels) for kernels, _ in runs]))
+    keep = made.data.keep[: len(owner)]
+    parts = [torch.nonzero(owner[keep] == i).flatten() for i in range(len(runs))]
+    return [made.loo_log_density(part) if len(part) else -math.inf for part in parts]
+
+
+def _contradicted(made: MahalanobisGP, kept: int) -> set[int]:
+    """Which of the last `kept` kernels foresaw the newest outcomes worse than the best kernel, by a factor e for each."""
+    if not kept:
+        return set()
+    foresaw = torch.full((len(made.data.keep),), -math.inf, dtype=torch.double)
+    foresaw[made.data.keep] = made.data.foresaw(NEWEST)
+    worse = foresaw[-kept:] < foresaw.max() - NEWEST
+    return set(torch.nonzero(worse).flatten().tolist())
 
 
 def fit_gp(

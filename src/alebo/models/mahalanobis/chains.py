@@ -6,7 +6,7 @@ lower rank, as it is where fewer directions matter than the embedding has. As ma
 here (d_e = 12 has 78 in Gamma); a maximum explains such data too well and a bell around it knows nothing of the other
 explanations, whereas a chain wanders through all of them. Some lie too far apart to wander between, so several chains go
 their own ways and share the samples. Data come one at a time, so that chains which go on from where they were need no long
-start.
+start. A chain that starts with many data climbs to near a maximum of the density first, and needs few moves from there.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
+from scipy.optimize import OptimizeResult, minimize
 
 from ..._errors import damaged_note
 from .likelihood import Array, Hyperparameters, LogPosterior
@@ -24,6 +25,11 @@ from .likelihood import Array, Hyperparameters, LogPosterior
 LEAPS = 15  # leapfrog steps of one transition
 CHAINS = 4  # that share the samples
 BURN_IN = 100  # transitions of a chain that starts from nothing
+CLIMB = (100, 10)  # iterations of L-BFGS-B in place of them, where a start is to be short: so many at most, and no more
+STEEP = 20.0  # where the last ten gained fewer nats: the chain is to start near a maximum, not at its tip
+SETTLE = (5, 1000)  # accepted transitions after the climb: at least, and times observations: few data allow more
+SHORT_STEP = 0.02  # the largest step size that they begin with
+STEERING, QUICK = 0.15, 0.6  # by how much a transition changes the logarithm of the step size; after a climb
 ACCEPTED = 0.75  # share of transitions that the size of the steps is steered to
 MOST_POINTS = 250  # the chain sees at most so many observations, spread evenly over their order
 WIDTH = (-1.5, 1.0)  # mean and standard deviation of t
@@ -115,15 +121,18 @@ class Target:
 
 
 def sample(
-    posterior: LogPosterior, warm: ChainState | None, m: int, rng: np.random.Generator
+    posterior: LogPosterior, warm: ChainState | None, m: int, rng: np.random.Generator, *, short: bool = False
 ) -> tuple[list[Hyperparameters], ChainState]:
-    """m kernels drawn from their posterior by one chain, and where it stands then."""
+    """m kernels drawn from their posterior by one chain, and where it stands then; `short`: how one without `warm` starts."""
     target = Target(posterior.thinned(MOST_POINTS))
     state = None if warm is None else warm.padded(posterior.d, rng)
     if state is None or not math.isfinite(target(state.place)[0]):
         state = ChainState.first(posterior.d, rng)
-        for _ in range(BURN_IN):
-            state = transition(target, state, rng)
+        if short:
+            state = settled(target, climbed(target, state, rng), rng)
+        else:
+            for _ in range(BURN_IN):
+                state = transition(target, state, rng)
     out = []
     for _ in range(m):
         state = transition(target, state, rng)
@@ -131,7 +140,51 @@ def sample(
     return out, state
 
 
-def transition(target: Target, state: ChainState, rng: np.random.Generator) -> ChainState:
+def climbed(target: Target, state: ChainState, rng: np.random.Generator) -> ChainState:
+    """A state near a maximum of the density, by quasi-Newton steps uphill, and the size of the steps that suits it."""
+    reached: list[float] = []
+
+    def negative(x: Array) -> tuple[float, Array]:
+        value, gradient = target(x)
+        return (-value, -gradient) if math.isfinite(value) else (1e25, gradient)
+
+    def enough(intermediate_result: OptimizeResult) -> None:
+        reached.append(float(intermediate_result.fun))
+        if len(reached) > CLIMB[1] and reached[-1 - CLIMB[1]] - reached[-1] < STEEP:
+            raise StopIteration
+
+    options = {"maxiter": CLIMB[0], "maxfun": 2 * CLIMB[0], "maxcor": 20}
+    found = minimize(negative, state.place, jac=True, method="L-BFGS-B", callback=enough, options=options)
+    return ChainState.unpack(np.append(found.x, math.log(_first_step(target, found.x, rng))))
+
+
+def _first_step(target: Target, x: Array, rng: np.random.Generator) -> float:
+    """The largest of ever smaller steps by which a single leap keeps its energy to one nat."""
+    value, slope = target(x)
+    momentum = rng.standard_normal(len(x))
+    for step in SHORT_STEP * 0.5 ** np.arange(10):
+        half = momentum + 0.5 * step * slope
+        there, after = target(x + step * half)
+        end = half + 0.5 * step * after
+        if there - 0.5 * float(end @ end) > value - 0.5 * float(momentum @ momentum) - 1.0:
+            break
+    return float(step)
+
+
+def settled(target: Target, state: ChainState, rng: np.random.Generator) -> ChainState:
+    """The state some accepted transitions later; the size of the steps is found on the way."""
+    wanted = max(SETTLE[0], SETTLE[1] // target.posterior.n)
+    for _ in range(3 * wanted):
+        before, state = state, transition(target, state, rng, steering=QUICK)
+        wanted -= not np.array_equal(before.E, state.E)
+        if wanted <= 0:
+            break
+    return state
+
+
+def transition(
+    target: Target, state: ChainState, rng: np.random.Generator, *, steering: float = STEERING
+) -> ChainState:
     """One move of Hamiltonian Monte Carlo, and a step size steered towards the wanted share of acceptance."""
     x = state.place
     value, slope = target(x)
@@ -150,4 +203,4 @@ def transition(target: Target, state: ChainState, rng: np.random.Generator) -> C
     chance = math.exp(min(gain, 0.0)) if math.isfinite(energy) else 1.0
     if rng.uniform() >= chance:
         new = x
-    return ChainState.unpack(np.append(new, state.log_step + 0.15 * (chance - ACCEPTED)))
+    return ChainState.unpack(np.append(new, state.log_step + steering * (chance - ACCEPTED)))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from copy import copy
+
 import torch
 from torch import Tensor
 
@@ -34,7 +36,27 @@ class Conditioned:
         ones = self.Linv.sum(-1)  # L^-1 1
         target = (self.Linv @ self.v.unsqueeze(-1)).squeeze(-1)  # L^-1 v
         self.mean = (ones * target).sum(-1) / (ones * ones).sum(-1)  # *B x m, the best constant mean
-        self.alpha = (self.Linv.mT @ (target - self.mean.unsqueeze(-1) * ones).unsqueeze(-1)).squeeze(-1)  # *B x m x n
+        self.white = target - self.mean.unsqueeze(-1) * ones  # L^-1 (v - mean)
+        self.alpha = (self.Linv.mT @ self.white.unsqueeze(-1)).squeeze(-1)  # *B x m x n
+
+    def part(self, some: slice) -> Conditioned:
+        """The same under some of the metrics; nothing is factored again."""
+        out = copy(self)
+        out.keep, out.U, out.variance = (
+            torch.ones(len(self.U[some]), dtype=torch.bool),
+            self.U[some],
+            self.variance[some],
+        )
+        out.m = len(out.U)
+        out.Z, out.Linv = self.Z[..., some, :, :].contiguous(), self.Linv[..., some, :, :].contiguous()
+        out.v, out.white, out.alpha = self.v[..., some, :], self.white[..., some, :], self.alpha[..., some, :]
+        out.mean = self.mean[..., some]
+        return out
+
+    def foresaw(self, newest: int) -> Tensor:
+        """The log density of the last outcomes given those before them, up to a constant.  -> *B x m"""
+        roots = self.Linv.diagonal(dim1=-2, dim2=-1)
+        return (roots.log() - 0.5 * self.white**2)[..., -newest:].sum(-1)
 
     def components(self, X: Tensor, full: bool = False) -> tuple[Tensor, Tensor]:
         """Mean and (co)variance under each metric, standardised.  ... x q x d -> ... x m x q, ... x m x q (x q)"""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from copy import copy
 from typing import Any
 
 import numpy as np
@@ -163,10 +164,10 @@ class MahalanobisGP(Model, FantasizeMixin):
         """The model with one of `of` equal shares of its samples."""
         of = min(of, len(self.U))
         some = slice(i % of, None, of)
-        noises = self.noises if self.noises.shape[-2] == 1 else self.noises[..., some, :]
-        return MahalanobisGP(
-            self.Y, self.v, noises, self.U[some], self.variance[some], self.shift, self.scale, self.known_noise
-        )
+        out = copy(self)
+        out.data, out.U, out.variance, out.memory = self.data.part(some), self.U[some], self.variance[some], ()
+        out.noises = self.noises if self.noises.shape[-2] == 1 else self.noises[..., some, :]
+        return out
 
     def draw(self, Y: Tensor, rng: np.random.Generator) -> Conditioned:
         """For each metric one joint draw of the noiseless outcome at Y, and the GP conditioned on it.  Y: k x d"""

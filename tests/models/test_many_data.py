@@ -1,0 +1,126 @@
+"""Many observations: short starts, kernels that serve again, and what they agree with."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from alebo.models import sample_gp
+from alebo.models.mahalanobis import build
+from alebo.models.mahalanobis.build import CHEAP, LEAST_MOVES, moves
+from alebo.models.mahalanobis.chains import CHAINS, ChainState
+
+pytestmark = pytest.mark.full_chains
+
+
+def data(n=240, d=4, noise=0.1):
+    """A smooth function of two directions, with noise: n + 200 points and values."""
+    rng = np.random.default_rng(0)
+    Y = torch.from_numpy(rng.uniform(-1, 1, (n + 200, d)))
+    values = torch.sin(2 * Y[:, 0] + Y[:, 1]) + Y[:, 2] ** 2
+    return Y, values + noise * torch.from_numpy(rng.normal(size=n + 200))
+
+
+def test_up_to_a_hundred_observations_all_kernels_are_new_and_then_ever_fewer():
+    assert [moves(n, 12) for n in (1, CHEAP)] == [12, 12]
+    counts = [moves(n, 12) for n in range(CHEAP, 600)]
+    assert counts == sorted(counts, reverse=True)
+    assert max(a - b for a, b in itertools.pairwise(counts)) == 1  # no step
+    assert counts[-1] == LEAST_MOVES
+    assert moves(600, 1) == 1
+
+
+def test_with_many_observations_most_kernels_are_those_of_the_asks_before():
+    Y, values = data(n=200)
+    first = sample_gp(Y[:200], values[:200], seed=0)
+    then = sample_gp(Y[:201], values[:201], seed=1, warm=first.memory)
+    again = sample_gp(Y[:202], values[:202], seed=2, warm=[*then.memory, *first.memory])
+    remembered = [ChainState.unpack(m).hyperparameters().U for m in [*then.memory, *first.memory]]
+    old = [any(torch.equal(U, known) for known in remembered) for U in again.U]
+    assert len(again.U) == 12
+    assert CHAINS + CHAINS <= sum(old) < 12  # all that there are, and what a refused transition repeats
+
+
+def test_the_chains_that_did_not_move_are_the_next_to_move():
+    Y, values = data(n=240)
+    first = sample_gp(Y[:240], values[:240], seed=0)
+    many = [list(np.array(m) + 1e-4 * i) for i in range(4) for m in first.memory]
+    then = sample_gp(Y[:240], values[:240], seed=1, warm=many)
+    assert moves(240, 12) == 2
+    assert list(then.memory[:2]) == many[2:4]
+    assert [m[-1] != many[i][-1] for i, m in enumerate(then.memory[2:])] == [True, True]  # their steps were steered
+
+
+def test_kernels_that_the_newest_outcomes_contradict_are_drawn_again():
+    Y, values = data(n=240)
+    good = list(sample_gp(Y[:240], values[:240], seed=0).memory)
+    wide = [replace(ChainState.unpack(m), log_noise=0.0, log_width=-9.0).pack() for m in good]  # all is noise
+    model = sample_gp(Y[:240], values[:240], seed=1, warm=[*good, *wide])
+    assert len(model.U) == 12
+    assert float(model.noises.max()) < 0.1
+
+
+@pytest.mark.parametrize("damage", [[1.0, 2.0], [math.nan] * 24, ["x"] * 24, []])
+def test_damaged_kernels_of_older_asks_are_left_out(damage):
+    Y, values = data(n=150)
+    good = list(sample_gp(Y[:150], values[:150], seed=0).memory)
+    whole = sample_gp(Y[:150], values[:150], seed=1, warm=good)
+    assert torch.equal(sample_gp(Y[:150], values[:150], seed=1, warm=[*good, damage]).U, whole.U)
+
+
+def test_kernels_of_a_smaller_embedding_are_not_used():
+    Y, values = data(n=150)
+    less = sample_gp(Y[:150, :3], values[:150], seed=0).memory
+    model = sample_gp(Y[:150], values[:150], seed=1, warm=[*less, *less])
+    assert model.U.shape == (12, 4, 4)
+
+
+@pytest.mark.parametrize("noise", [0.03, 0.3])
+def test_a_short_start_agrees_with_long_chains(noise, monkeypatch):
+    """At points that no model has seen: means to a tenth of the outcomes' spread, standard deviations to a factor 1.5."""
+    Y, values = data(n=160, noise=noise)
+    short = sample_gp(Y[:160], values[:160], seed=0)
+    monkeypatch.setattr(build, "FEW", 1000)
+    long = sample_gp(Y[:160], values[:160], seed=1)
+    (mean, variance), (truth, spread) = (m.moments(Y[160:].unsqueeze(1)) for m in (short, long))
+    assert float((mean - truth).pow(2).mean().sqrt()) < 0.1 * float(values.std())
+    assert abs(0.5 * float((variance / spread).log().mean())) < math.log(1.5)
+    assert abs(short.loo_log_density() - long.loo_log_density()) < 0.25 * 160
+
+
+def test_kept_kernels_predict_as_well_as_new_ones(monkeypatch):
+    """Forty observations come one at a time: with two to five new kernels for each, and with twelve."""
+    Y, values = data(n=190, d=5)
+
+    def run():
+        notes = [sample_gp(Y[:150], values[:150], seed=0).memory]
+        for n in range(151, 191, 4):
+            model = sample_gp(Y[:n], values[:n], seed=n, warm=[m for note in notes[:6] for m in note])
+            notes.insert(0, model.memory)
+        return model
+
+    kept = run()
+    monkeypatch.setattr(build, "moves", lambda n, samples: samples)
+    fresh = run()
+    (mean, variance), (truth, spread) = (m.moments(Y[190:].unsqueeze(1)) for m in (kept, fresh))
+    errors = [float((m - values[190:]).pow(2).mean().sqrt()) for m in (mean, truth)]
+    assert errors[0] < 1.3 * errors[1] + 0.01
+    assert abs(0.5 * float((variance / spread).log().mean())) < math.log(1.5)
+
+
+def test_a_share_is_the_model_built_with_these_kernels_alone():
+    Y, values = data(n=40)
+    model = sample_gp(Y[:40], values[:40], samples=6, seed=0)
+    part = model.share(1, 3)
+    alone = build.MahalanobisGP(
+        model.Y, model.v, model.noises[1::3], model.U[1::3], model.variance[1::3], model.shift, model.scale
+    )
+    for one, two in zip(part.marginals(Y[40:])[:2], alone.marginals(Y[40:])[:2], strict=True):
+        assert torch.allclose(one, two, rtol=1e-9, atol=1e-12)
+    assert part.loo_log_density() == pytest.approx(alone.loo_log_density())
+    assert len(model.U) == 6

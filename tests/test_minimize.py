@@ -94,6 +94,51 @@ def test_several_at_a_time() -> None:
         alebo.minimize(f, BOX, n_jobs=0)
 
 
+def test_while_all_jobs_are_busy_one_more_point_is_prepared() -> None:
+    for ahead, first in ((None, 3), (0, 2), (2, 4)):
+        asked: list[int] = []
+        result = alebo.minimize(
+            lambda x: time.sleep(0.1) or sphere(x),
+            BOX,
+            budget=7,
+            method="sobol",
+            n_jobs=2,
+            ahead=ahead,
+            callback=lambda trial, opt, asked=asked: asked.append(len(opt.history)),
+        )
+        assert asked[0] == first
+        assert len(result.history.complete) == len(result.history) == 7  # the budget is kept
+
+
+def test_a_prepared_point_that_nobody_began_is_withdrawn() -> None:
+    ways: list[dict[str, Any]] = [{"callback": lambda trial, opt: True}, {"timeout": 0.2}]
+    for how in ways:
+        result = alebo.minimize(lambda x: time.sleep(0.3) or 1.0, BOX, 20, method="sobol", n_jobs=2, **how)
+        history = result.history
+        assert 2 <= len(history) <= 4
+        assert not history.pending
+        assert result.optimizer.ask()[0].number == len(history)
+    with pytest.raises(EvaluationError) as stopped:
+        alebo.minimize(lambda x: time.sleep(0.1), BOX, 40, method="sobol", n_jobs=2, ahead=3)
+    assert len(stopped.value.optimizer.history.pending) <= 2
+    queued = alebo.minimize(
+        lambda x: time.sleep(0.2) or 1.0, BOX, 20, method="sobol", n_jobs=2, timeout=0.1, x0=[[0.1] * len(BOX)] * 5
+    )
+    assert len(queued.optimizer.queued) == 5 - len(queued.history)  # given points go back to their queue
+
+
+def test_with_one_job_nothing_is_prepared_unless_told() -> None:
+    seen: list[int] = []
+    first = alebo.minimize(
+        lambda x: float(x.sum()), BOX, 6, method="sobol", callback=lambda t, o: seen.append(len(o.history))
+    )
+    assert seen == [1, 2, 3, 4, 5, 6]
+    ahead = alebo.minimize(lambda x: float(x.sum()), BOX, 6, method="sobol", ahead=1)
+    assert [t.x.tolist() for t in ahead.history] == [t.x.tolist() for t in first.history]
+    with pytest.raises(InputError, match="`ahead >= 0` must hold"):
+        alebo.minimize(lambda x: 1.0, BOX, ahead=-1)
+
+
 def test_several_at_a_time_with_failures() -> None:
     def f(x: np.ndarray) -> float:
         if x[0] > 0:

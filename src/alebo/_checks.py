@@ -24,3 +24,10 @@ def whole(name: str, value: Any, least: int | None, way_out: str) -> int:
             f"`{name} <= {MOST}` must hold; got a number of about {number.bit_length() * 0.30103:.0f} digits. {way_out}"
         )
     return number
+
+
+def prepared_ahead(ahead: int | None, workers: int) -> int:
+    """How many points are prepared while all workers are busy: as said, or one where there are several workers."""
+    if ahead is None:
+        return int(workers > 1)
+    return whole("ahead", ahead, 0, "It is the number of points that are prepared while all workers are busy.")

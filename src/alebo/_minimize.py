@@ -8,12 +8,13 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import nullcontext
+from dataclasses import replace
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ._checks import whole
+from ._checks import prepared_ahead, whole
 from ._errors import EvaluationError, InputError
 from ._failures import FailureLimit, full_stop
 from ._result import Result, result_of, values_of
@@ -41,6 +42,7 @@ def minimize(
     callback: Callable[[Trial, Optimizer], Any] | None = None,
     timeout: float | None = None,
     n_jobs: int = 1,
+    ahead: int | None = None,
     progress: bool = False,
     max_failed: float = 0.5,
 ) -> Result:
@@ -60,10 +62,10 @@ def minimize(
         goals: For an outcome to maximise, or with constraints; one objective.
         x0: A point, or several (n x D), to evaluate first; with `y0` they are not evaluated.
         y0: The known outcomes of `x0`.
-        callback: Called as `callback(trial, optimizer)` after every evaluation. The run ends when it returns True or
-            raises StopIteration.
+        callback: `callback(trial, optimizer)` after every evaluation. True or StopIteration ends the run.
         timeout: Seconds after which no evaluation is started any more; those under way are waited for.
         n_jobs: Evaluations at a time, in threads. For processes see `alebo.run`.
+        ahead: Points prepared while all jobs are busy, so that none waits. None: 1 with several jobs, 0 with one.
         progress: Show the run live, in a terminal or a notebook.
         max_failed: The share of evaluations that may fail.
 
@@ -82,12 +84,11 @@ def minimize(
         raise InputError(f"`f` must be callable with an array; got {f!r:.60}.")
     budget = whole("budget", budget, 1, "Say how many evaluations you can afford.")
     n_jobs = whole("n_jobs", n_jobs, 1, "It is the number of evaluations at a time.")
-    limit, end = FailureLimit(max_failed), _end(timeout)
+    limit, end, ahead = FailureLimit(max_failed), _end(timeout), prepared_ahead(ahead, n_jobs)
     opt = _optimizer(bounds, goals, method=method, seed=seed, budget=budget)
     _start(opt, x0, y0)
     with Progress(opt.goals, space=opt.space) if progress else nullcontext() as view:
-        ended, last = _Run(opt, f, limit, callback, view, end).go(n_jobs)
-    return result_of(opt, ended, last)
+        return result_of(opt, *_Run(opt, f, limit, callback, view, end).go(n_jobs, ahead))
 
 
 def _end(timeout: float | None) -> float | None:
@@ -134,6 +135,10 @@ class Named(dict[str, Any]):
         raise KeyError(place)
 
 
+class _NotBegun(Exception):
+    """The run ended before this prepared trial was begun."""
+
+
 class _Run:
     """The evaluations of one `minimize`: which trial comes next, what came back, and when to stop."""
 
@@ -151,13 +156,14 @@ class _Run:
         self.made = self.failed = 0
         self.last: BaseException | None = None  # what the last failed evaluation raised
         self.ended = ""
+        self.started: dict[int, float] = {}  # when each evaluation began
         if view is not None:
             view.start(opt.history)
 
-    def go(self, jobs: int) -> tuple[str, BaseException | None]:
+    def go(self, jobs: int, ahead: int) -> tuple[str, BaseException | None]:
         """All evaluations, `jobs` at a time. Returns why they ended early, if they did, and the last failure."""
         try:
-            return self.parallel(jobs) if jobs > 1 else self.serial(), self.last
+            return self.parallel(jobs, ahead) if jobs > 1 or ahead else self.serial(), self.last
         except KeyboardInterrupt:
             if not self.opt.history.complete:
                 raise
@@ -166,6 +172,7 @@ class _Run:
     def serial(self) -> str:
         """One evaluation after the other, in this thread. Returns why it ended early, if it did."""
         for trial in self._next():
+            self._show(trial)
             began = time.monotonic()
             try:
                 value = self.f(self._argument(trial))
@@ -176,28 +183,57 @@ class _Run:
             self._after(trial.number, time.monotonic() - began)
         return self.ended
 
-    def parallel(self, jobs: int) -> str:
-        """`jobs` evaluations at a time, in threads."""
-        running: dict[Future[Any], tuple[Trial, float]] = {}
+    def parallel(self, jobs: int, ahead: int) -> str:
+        """`jobs` evaluations at a time, in threads; `ahead` more wait in the pool, which begins one when a thread is free."""
+        running: dict[Future[Any], Trial] = {}
+        waiting: list[Trial] = []
+        left: dict[Future[Any], Trial] = {}
         trials = self._next()
         pool = ThreadPoolExecutor(jobs)
         try:
             while True:
-                while len(running) < jobs and (trial := next(trials, None)) is not None:
-                    running[pool.submit(self.f, self._argument(trial))] = trial, time.monotonic()
+                while len(running) < jobs + ahead and (trial := next(trials, None)) is not None:
+                    late = len(running) >= jobs
+                    running[pool.submit(self._evaluate, trial, late)] = trial
+                    if late:
+                        waiting.append(trial)
+                    else:
+                        self._show(trial)
                 if not running:
                     return self.ended
                 done, _ = wait(running, return_when=FIRST_COMPLETED)
-                for future in sorted(done, key=lambda x: running[x][0].number):
-                    trial, began = running.pop(future)
-                    error = future.exception()
+                for future in sorted(done, key=lambda x: running[x].number):
+                    trial, error = running.pop(future), future.exception()
+                    if isinstance(error, _NotBegun):
+                        left[future] = trial
+                        continue
                     if isinstance(error, Exception):
                         self._fail(trial, error)
                     else:
                         self._tell(trial, future.result())  # a KeyboardInterrupt or SystemExit is raised here
-                    self._after(trial.number, time.monotonic() - began)
+                    self._after(trial.number, time.monotonic() - self.started[trial.number])
+                    if waiting:
+                        self._show(waiting.pop(0))
         finally:
             pool.shutdown(wait=False, cancel_futures=True)
+            self._withdraw({**running, **left})
+
+    def _evaluate(self, trial: Trial, late: bool) -> Any:
+        """In a thread: evaluate, unless the run ended while the trial waited."""
+        if late and (self.ended or (self.deadline is not None and time.monotonic() >= self.deadline)):
+            raise _NotBegun
+        self.started[trial.number] = time.monotonic()
+        return self.f(self._argument(trial))
+
+    def _withdraw(self, left: Mapping[Future[Any], Trial]) -> None:
+        """Take back the trials that nobody began: the last ones. The next ask may make others of them."""
+        trials = self.opt.history.trials
+        numbers = {
+            t.number for x, t in left.items() if x.cancelled() or (x.done() and isinstance(x.exception(), _NotBegun))
+        }
+        while trials and trials[-1].number in numbers:
+            trials = trials[:-1]
+        self.opt.history = replace(self.opt.history, trials=trials)
 
     def _next(self) -> Iterator[Trial]:
         """The trials to evaluate, until the budget, the timeout or the callback ends it."""
@@ -209,8 +245,12 @@ class _Run:
             trial = self.opt.ask()[0]
             if self.view is not None:
                 self.view.update(self.opt.history, model_seconds=time.monotonic() - began)
-                self.view.began(trial.number)
             yield trial
+
+    def _show(self, trial: Trial) -> None:
+        """Its evaluation begins."""
+        if self.view is not None:
+            self.view.began(trial.number)
 
     def _argument(self, trial: Trial) -> Any:
         values = values_of(self.opt.space, trial.params)

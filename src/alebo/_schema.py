@@ -82,6 +82,7 @@ SCHEMA: dict[str, dict[str, Kind]] = {
         "seed": _whole(0, 2**63 - 1),
         "storage": TEXT,
         "workers": _whole(1, 10_000),
+        "ahead": _whole(0, 10_000),
         "max_failed": NUMBER,
     },
     "goals": {

@@ -37,6 +37,7 @@ class StudyFile:
     seed: int = 0
     storage: str = ""  # a journal file (beside the study file unless absolute) or a database address
     workers: int = 1
+    ahead: int | None = None
     timeout: float | None = None
     memory: int | None = None
     max_failed: float = 0.5  # the share of evaluations that may fail
@@ -112,6 +113,7 @@ class _Reader:
             seed=study.get("seed", 0),
             storage=storage,
             workers=study.get("workers", 1),
+            ahead=study.get("ahead"),
             timeout=timeout,
             memory=memory,
             max_failed=self.share(study),

@@ -163,6 +163,7 @@ def run(
         int | None, typer.Option(help="Evaluations in all: more than before, to go on after the end.")
     ] = None,
     workers: Annotated[int | None, typer.Option(help="Evaluations at a time.")] = None,
+    ahead: Annotated[int | None, typer.Option(help="Trials that are prepared while all workers are busy.")] = None,
     max_failed: Annotated[
         float | None, typer.Option(help="Share of evaluations that may fail; 0.5 unless study.toml says otherwise.")
     ] = None,
@@ -173,7 +174,7 @@ def run(
     from .run import run as go
 
     with _stoppable("Stopped. The same command goes on from here."):
-        go(study, budget=budget, workers=workers, max_failed=max_failed, log=log, as_json=json_)
+        go(study, budget=budget, workers=workers, ahead=ahead, max_failed=max_failed, log=log, as_json=json_)
 
 
 @app.command()

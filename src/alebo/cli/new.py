@@ -180,6 +180,7 @@ budget = {budget}            # evaluations in all
 seed = {seed}
 storage = {_quoted(name + ".journal")}   # every step is written here; or postgresql://... for many machines
 # workers = 4          # evaluations at a time
+# ahead = 1            # trials that are prepared while all workers are busy
 # max_failed = 0.5     # a run ends when more than this share of its evaluations failed
 
 [parameters]

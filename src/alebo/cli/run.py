@@ -48,12 +48,19 @@ def _storage_messages(console: Console) -> Iterator[None]:
 
 
 def run(
-    where: str, *, budget: int | None, workers: int | None, max_failed: float | None, log: bool, as_json: bool
+    where: str,
+    *,
+    budget: int | None,
+    workers: int | None,
+    ahead: int | None,
+    max_failed: float | None,
+    log: bool,
+    as_json: bool,
 ) -> None:
     """Run until the budget is used."""
     words = err()
     with _storage_messages(words):
-        _run(where, words, budget=budget, workers=workers, max_failed=max_failed, log=log, as_json=as_json)
+        _run(where, words, budget=budget, workers=workers, ahead=ahead, max_failed=max_failed, log=log, as_json=as_json)
 
 
 def _run(
@@ -62,6 +69,7 @@ def _run(
     *,
     budget: int | None,
     workers: int | None,
+    ahead: int | None,
     max_failed: float | None,
     log: bool,
     as_json: bool,
@@ -92,6 +100,7 @@ def _run(
             study,
             file.evaluator,
             workers=workers or file.workers,
+            ahead=file.ahead if ahead is None else ahead,
             budget=budget,
             max_failed=file.max_failed if max_failed is None else max_failed,
             # a command's limits are held by its evaluator, which can also end what the command started

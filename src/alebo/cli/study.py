@@ -112,6 +112,7 @@ def status(where: str, *, as_json: bool) -> None:
     study, file = open_study(where, create=False)
     with study:
         history, goals, space = study.history, study.goals, study.space
+        prepared = study.prepared()
     now = snapshot(history, goals, space=space)
     pending = [t.number for t in history.pending]
     failures = [{"number": t.number, "reason": t.reason} for t in history.failed]
@@ -124,6 +125,7 @@ def status(where: str, *, as_json: bool) -> None:
                     if k not in ("model_seconds", "evaluation_seconds", "seconds_left", "timed")
                 },
                 "pending_trials": pending,
+                "waiting_trials": prepared,
                 "failures": failures,
                 "finding": finding(history),
                 "storage": study.where,
@@ -143,6 +145,8 @@ def status(where: str, *, as_json: bool) -> None:
         say(show, found)
     if pending:
         say(show, "pending: " + ", ".join(map(str, pending[:12])) + (", ..." if len(pending) > 12 else ""))
+    if prepared:
+        say(show, f"waiting for a free worker, not begun: {', '.join(map(str, prepared[:12]))}")
     for f in failures[-3:]:
         say(show, f"trial {f['number']} failed: {f['reason']}")
     say(show, f"stored in {study.where}")

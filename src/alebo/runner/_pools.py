@@ -31,6 +31,12 @@ class Running:
     future: Any
     deadline: float | None  # for executors that know no timeout of their own
     began: float = field(default_factory=time.monotonic)
+    waiting: bool = False  # prepared, and not begun: all workers are busy
+    ended: float | None = None  # where the pool notes it
+
+    def note_end(self, _: Any) -> None:
+        """The evaluation has ended; nobody may have looked yet."""
+        self.ended = time.monotonic()
 
 
 def seed_of(study_seed: int, number: int) -> int:
@@ -52,6 +58,8 @@ def _call(f: Callable[[dict[str, Any]], Any], params: Mapping[str, Any], number:
 
 class OwnPool:
     """The default: pebble's processes, in which an evaluation can be stopped, limited, and can die alone."""
+
+    queues = True  # what is started while all workers are busy waits here, and no longer than that
 
     def __init__(
         self, f: Callable[..., Any], workers: int, timeout: float | None, memory: float | None, seed: int = 0
@@ -80,7 +88,9 @@ class OwnPool:
     def start(self, trial: Trial) -> Running:
         seed = seed_of(self.seed, trial.number)
         arguments = [_for_trial(self.f, trial.number, seed), dict(trial.params), trial.number, seed]
-        return Running(trial, self.pool.schedule(_call, args=arguments, timeout=self.timeout), None)
+        running = Running(trial, self.pool.schedule(_call, args=arguments, timeout=self.timeout), None)
+        running.future.add_done_callback(running.note_end)
+        return running
 
     def close(self) -> None:
         self.pool.stop()  # type: ignore[no-untyped-call]
@@ -89,6 +99,8 @@ class OwnPool:
 
 class GivenExecutor:
     """An executor of the user's: only `submit` is asked of it, and `done` and `result` of what it returns."""
+
+    queues = False  # it may have more workers than it was to keep busy
 
     def __init__(
         self, executor: Any, f: Callable[..., Any], workers: int | None, timeout: float | None, seed: int = 0

@@ -20,11 +20,13 @@ from ..methods import from_dict as method_from_dict
 from ..methods import to_dict as method_to_dict
 from ..optimizer import Optimizer
 from ..space import Float, Space
+from ._waiting import waits
 
 if TYPE_CHECKING:
     from optuna.trial import FrozenTrial
 
 FORMAT = 1
+AMENDED, COPY = "amended:", "amended-copy:"  # with its number: an attribute of the study that holds a corrected trial
 SHOWN = 32  # without an embedding, so many parameters are still shown one by one in Optuna's dashboard
 
 
@@ -146,10 +148,27 @@ def shown(trial: Trial, space: Space, names: Sequence[str] = ()) -> tuple[dict[s
     return values, distributions
 
 
+def amended_keys(number: int, *, twice: bool) -> list[str]:
+    """The attributes of the study that hold this corrected trial."""
+    return [f"{prefix}{number}" for prefix in ((AMENDED, COPY) if twice else (AMENDED,))]
+
+
+def amended(attributes: Mapping[str, Any]) -> dict[int, dict[str, Any]]:
+    """The corrected trials by their numbers; of two copies the one with more corrections."""
+    found: dict[int, dict[str, Any]] = {}
+    for key, record in attributes.items():
+        prefix, _, number = key.rpartition(":")
+        if f"{prefix}:" in (AMENDED, COPY) and number.isdigit():
+            other = found.get(int(number))
+            if other is None or len(record.get("earlier", ())) > len(other.get("earlier", ())):
+                found[int(number)] = record
+    return found
+
+
 def span_of(frozen: FrozenTrial, trial: Trial) -> Span | None:
     """When and by whom a trial was evaluated; None where no worker claimed it."""
     owner = frozen.user_attrs.get("owner") or {}
-    if owner.get("worker") is None or "at" not in owner:
+    if owner.get("worker") is None or "at" not in owner or waits(frozen):
         return None
     end = frozen.datetime_complete
     if end is not None:

@@ -18,17 +18,17 @@ from .._saving import ENQUEUED, check_noted, check_trial
 from ..history import History, State, Trial
 from ..optimizer import Optimizer
 from ._claims import new_worker
-from ._records import check_owner, constraints_of, read_record, record_of, shown, trial_of
+from ._records import amended, amended_keys, check_owner, constraints_of, read_record, record_of, shown, trial_of
 from ._spool import Key, Spool, named
 from ._stop import Stop
 from ._storage import Outcome, connect, whole
+from ._waiting import WAITING, begun_by, waits
 
 if TYPE_CHECKING:
     from optuna.trial import FrozenTrial
 
 log = logging.getLogger(__name__)
 
-AMENDED, COPY = "amended:", "amended-copy:"  # with its number: an attribute of the study that holds a corrected trial
 ATTEMPTS = 10  # a trial that so many workers died of is given up
 
 
@@ -69,7 +69,7 @@ class StoredTrials:
         stored = self._storage.trials() if trials is None else trials
         with whole(self.where):
             known = [self._read(t) for t in stored]
-            for number, record in _amended(attributes).items():
+            for number, record in amended(attributes).items():
                 if number < len(known):
                     known[number] = self._fitting(read_record(record), number)
             self._opt.history = History(tuple(known), self._budget(attributes))
@@ -108,18 +108,21 @@ class StoredTrials:
 
     def _correct(self, trial: Trial) -> Trial:
         """Write a corrected trial; in a file twice, as all that matters."""
-        for prefix in (AMENDED, COPY) if self._storage.twice else (AMENDED,):
-            self._storage.set_attribute(f"{prefix}{trial.number}", record_of(trial))
+        for key in amended_keys(trial.number, twice=self._storage.twice):
+            self._storage.set_attribute(key, record_of(trial))
         return trial
 
-    def _propose(self, opt: Optimizer, q: int, *, owner: str | None) -> list[Trial]:
-        """Ask the method and write its trials; where another process was quicker, ask again with what it wrote."""
+    def _propose(self, opt: Optimizer, q: int, *, owner: str | None, begun: int | None = None) -> list[Trial]:
+        """Ask the method and write its trials; where another process was quicker, ask again with what it wrote.
+
+        After the first `begun` of them the others are written as waiting (None: all begin).
+        """
         written: list[Trial] = []
         while True:
             with self.while_asking():
                 proposed = opt.ask(q - len(written))
             for trial in proposed:
-                if not self._add(trial, owner):
+                if not self._add(trial, owner, waiting=begun is not None and len(written) >= begun):
                     break
                 written.append(trial)
             if len(written) == q:
@@ -130,7 +133,7 @@ class StoredTrials:
                 if len(written) == q:
                     return written
 
-    def _add(self, trial: Trial, owner: str | None, token: str = "") -> bool:
+    def _add(self, trial: Trial, owner: str | None, token: str = "", *, waiting: bool = False) -> bool:
         """Write a new trial in one piece, as pending; False if its number is taken."""
         from optuna.trial import TrialState, create_trial
 
@@ -139,6 +142,8 @@ class StoredTrials:
         stamp = self._storage.claims.stamp() if owner is None else {"at": time.time()}
         attrs: dict[str, Any] = {"params": record.pop("params"), "trial": record}
         attrs["owner"] = {"worker": owner, "attempt": 1, "token": token or secrets.token_hex(6), **stamp}
+        if waiting:
+            attrs["owner"][WAITING] = True
         template = create_trial(
             state=TrialState.RUNNING, params=coordinates, distributions=distributions, user_attrs=attrs
         )
@@ -244,7 +249,19 @@ class StoredTrials:
         for number, record in list(self._in_hand.items()):
             self._spool.keep(number, record)
 
-    def _take_over(self, trials: list[FrozenTrial], q: int, stale_after: float | None) -> tuple[list[Trial], bool]:
+    def begin(self, trial: Trial) -> bool:
+        """Begin a trial that was claimed ahead; False if it is not ours any more."""
+        owner = self._storage.trials()[trial.number].user_attrs.get("owner") or {}
+        ours = owner.get("worker") == self.worker and WAITING in owner
+        return ours and self._storage.swap_owner(trial.number, owner, begun_by(owner))
+
+    def prepared(self) -> list[int]:
+        """The numbers of the pending trials that nobody has begun: prepared by a worker for when it is free."""
+        return [t.number for t in self._storage.trials() if waits(t) and self._read(t).state is State.PENDING]
+
+    def _take_over(
+        self, trials: list[FrozenTrial], q: int, stale_after: float | None, begun: int | None = None
+    ) -> tuple[list[Trial], bool]:
         """Up to `q` trials whose worker is gone, now ours, and whether others were given up."""
         claims, given_up = self._storage.claims, False
         taken: list[Trial] = []
@@ -266,7 +283,10 @@ class StoredTrials:
                     self._finish(replace(trial, state=State.FAILED, reason=reason))
                 given_up = True
                 continue
-            again = {"worker": self.worker, "attempt": int(owner["attempt"]) + 1, "at": time.time()}
+            tried = int(owner["attempt"]) + (not owner.get(WAITING))
+            again: dict[str, Any] = {"worker": self.worker, "attempt": tried, "at": time.time()}
+            if begun is not None and len(taken) >= begun:
+                again[WAITING] = True
             if self._storage.swap_owner(trial.number, owner, again):
                 log.info("Trial %d is taken over from %s.", trial.number, owner["worker"])
                 taken.append(trial)
@@ -321,15 +341,3 @@ class StoredTrials:
             return True
         log.warning("The outcome of %s, kept while the storage was away, has been written.", named(key))
         return True
-
-
-def _amended(attributes: Mapping[str, Any]) -> dict[int, dict[str, Any]]:
-    """The corrected trials by their numbers; of two copies the one with more corrections."""
-    found: dict[int, dict[str, Any]] = {}
-    for key, record in attributes.items():
-        prefix, _, number = key.rpartition(":")
-        if f"{prefix}:" in (AMENDED, COPY) and number.isdigit():
-            other = found.get(int(number))
-            if other is None or len(record.get("earlier", ())) > len(other.get("earlier", ())):
-                found[int(number)] = record
-    return found

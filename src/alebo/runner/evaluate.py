@@ -13,7 +13,7 @@ from math import inf
 from numbers import Real
 from typing import Any
 
-from .._checks import whole
+from .._checks import prepared_ahead, whole
 from .._errors import InputError, StateError
 from .._failures import FailureLimit
 from ..history import State, Trial
@@ -34,6 +34,7 @@ def run(
     *,
     executor: Any = None,
     workers: int | None = None,
+    ahead: int | None = None,
     budget: int | None = None,
     timeout: float | None = None,
     memory: float | None = None,
@@ -58,6 +59,7 @@ def run(
             ALEBO_TRIAL and ALEBO_SEED.
         executor: Where evaluations run; None: processes of our own.
         workers: How many evaluations are kept under way.
+        ahead: Trials prepared while all workers are busy, so that none waits. None: 1 with several workers, 0 with one.
         budget: How many evaluations may be made in all, where it is to differ from the study's.
         timeout: Seconds that one evaluation may take.
         memory: Bytes that one evaluation may take.
@@ -76,14 +78,16 @@ def run(
     signal does not wait for them.
     """
     opened = study if isinstance(study, Study) else Study.open(study)
-    _check(f, budget, timeout, memory, max_failed)
+    _check(f, budget, ahead, timeout, memory, max_failed)
     _set_budget(opened, budget)
     pool = (
         OwnPool(f, workers or 1, timeout, memory, opened.seed)
         if executor is None
         else GivenExecutor(executor, f, workers, timeout, opened.seed)
     )
-    return _finish(_Loop(opened, pool, FailureLimit(max_failed), stale_after, callback, on_step, on_start))
+    loop = _Loop(opened, pool, FailureLimit(max_failed), stale_after, callback, on_step, on_start)
+    loop.ahead = prepared_ahead(ahead, pool.workers)
+    return _finish(loop)
 
 
 def _set_budget(study: Study, budget: int | None) -> None:
@@ -107,7 +111,7 @@ def _finish(loop: _Loop) -> Optimizer:
         loop.hold_finished()
         study.rescue()
         message = (
-            f"Stopped{interrupt}. {study.known} evaluations are safe in {study.where}; {len(loop.running)} were under way "
+            f"Stopped{interrupt}. {study.known} evaluations are safe in {study.where}; {sum(not r.waiting for r in loop.running)} were under way "
             "and will be repeated. To go on, run the same command again."
         )
         log.warning("%s", message)
@@ -120,7 +124,9 @@ def _finish(loop: _Loop) -> Optimizer:
     return study.optimizer()
 
 
-def _check(f: Any, budget: int | None, timeout: float | None, memory: float | None, max_failed: float) -> None:
+def _check(
+    f: Any, budget: int | None, ahead: int | None, timeout: float | None, memory: float | None, max_failed: float
+) -> None:
     if not callable(f):
         raise InputError(f"`f` must be callable with a dictionary of parameters; got {f!r:.60}.")
     limits: dict[str, Any] = {"timeout": timeout, "memory": memory}
@@ -128,6 +134,7 @@ def _check(f: Any, budget: int | None, timeout: float | None, memory: float | No
         if value is not None and not (isinstance(value, Real) and float(value) > 0):
             raise InputError(f"`{name} > 0` must hold, a number; got {value!r:.60}. Leave it out for no limit.")
     FailureLimit(max_failed)
+    prepared_ahead(ahead, 1)
     if budget is not None:
         whole("budget", budget, 1, "Say how many evaluations you can afford.")
 
@@ -166,7 +173,9 @@ class _Loop:
         self.limit, self.stale_after, self.callback, self.on_step = limit, stale_after, callback, on_step
         self.on_start = on_start
         self.stop = Stop()
-        self.running: list[Running] = []
+        self.ahead = 0
+        self.running: list[Running] = []  # in the order in which they begin
+        self.freed: list[float] = []  # when workers became free since the last look
         self.finished = self.failed = 0
         self.asking = 0.0  # seconds since the last step
         study.while_away.append(self.hold_finished)
@@ -178,22 +187,14 @@ class _Loop:
     def hold_finished(self) -> None:
         """Have in hand what evaluations gave that is not written yet."""
         for r in self.running:
-            if r.future.done():
+            if r.future is not None and r.future.done():
                 with suppress(Exception, CancelledError):
                     self.study.hold(r.trial.number, r.future.result())
 
     def go(self) -> None:
         while True:
             self.stop.check()
-            free = self.pool.workers - len(self.running)
-            if free > 0:
-                start = time.monotonic()
-                trials = self.study.claim(free, stale_after=self.stale_after)
-                self.asking += time.monotonic() - start
-                for trial in trials:
-                    if self.on_start is not None:
-                        self.on_start(trial)
-                    self.running.append(self._start(trial))
+            self._fill()
             if self.running:
                 self._collect()
             elif self.study.waiting():  # a worker elsewhere still evaluates; should it die, its trial is ours
@@ -201,13 +202,49 @@ class _Loop:
             else:
                 return
 
+    def _fill(self) -> None:
+        """Keep every worker busy, and as many trials prepared as are wanted."""
+        free = self.pool.workers - sum(not r.waiting for r in self.running)
+        for r in [r for r in self.running if r.waiting][: max(free, 0)]:
+            self._begin(r)
+        self.freed.clear()
+        room = self.pool.workers + self.ahead - len(self.running)
+        if room <= 0:
+            return
+        free = max(0, self.pool.workers - len(self.running))
+        start = time.monotonic()
+        trials = self.study.claim(room, stale_after=self.stale_after, begun=free)
+        self.asking += time.monotonic() - start
+        for i, trial in enumerate(trials):
+            if i < free and self.on_start is not None:
+                self.on_start(trial)
+            held = i >= free and not self.pool.queues
+            r = Running(trial, None, None) if held else self._start(trial)
+            r.waiting = i >= free
+            self.running.append(r)
+
+    def _begin(self, r: Running) -> None:
+        """A worker is free for this prepared trial; in a pool that queues it has begun already."""
+        ours = self.study.begin(r.trial)
+        if r.future is None:
+            if not ours:  # we were taken for dead, and another worker has it
+                self.running.remove(r)
+                return
+            started = self._start(r.trial)
+            r.future, r.deadline, r.began = started.future, started.deadline, started.began
+        else:
+            r.began = self.freed.pop(0) if self.freed else time.monotonic()
+        r.waiting = False
+        if self.on_start is not None:
+            self.on_start(r.trial)
+
     def _start(self, trial: Trial) -> Running:
         own = isinstance(self.pool, OwnPool)
         with nullcontext() if own else self.stop.at_once():  # an executor may evaluate before it returns
             return self.pool.start(trial)
 
     def _collect(self) -> None:
-        futures = [r.future for r in self.running]
+        futures = [r.future for r in self.running if r.future is not None]
         if all(isinstance(x, Future) for x in futures):
             ends = [r.deadline for r in self.running if r.deadline is not None]
             rest = max(0.0, min(ends) - time.monotonic()) if ends else None
@@ -216,8 +253,10 @@ class _Loop:
             self._wait(futures, min(x for x in (rest, idle, inf) if x is not None))
         elif not any(x.done() for x in futures):
             time.sleep(POLL)
-        for r in list(self.running):
+        for r in [r for r in self.running if r.future is not None]:
             if r.future.done():
+                if r.waiting:  # begun and ended since the last look
+                    self._begin(r)
                 self._tell(r)
             elif r.deadline is not None and time.monotonic() > r.deadline:
                 with suppress(Exception):
@@ -260,12 +299,14 @@ class _Loop:
             self.running.remove(r)
             return
         self.running.remove(r)
+        ended = time.monotonic() if r.ended is None else r.ended
+        self.freed.append(ended)
         self.finished += 1
         self.failed += trial.state is State.FAILED
         if self.callback is not None:
             self.callback(trial, self.study)
         if self.on_step is not None:
             asked, self.asking = self.asking, 0.0
-            self.on_step(Step(trial, self.study, asked, time.monotonic() - r.began))
+            self.on_step(Step(trial, self.study, asked, ended - r.began))
         if trial.state is State.FAILED:
             self.limit.check(self.finished, self.failed, trial.reason or "", self.study.where)

@@ -257,25 +257,27 @@ class Study(StoredTrials):
         with self._storage.claims.asking():
             return self._propose(self._refreshed(), q, owner=None)
 
-    def claim(self, q: int = 1, *, stale_after: float | None = None) -> list[Trial]:
+    def claim(self, q: int = 1, *, stale_after: float | None = None, begun: int | None = None) -> list[Trial]:
         """Up to `q` trials for this process to evaluate: those whose worker died, then new ones within the budget.
 
         A trial taken over keeps its number and parameters, so a run that was killed goes on as if it had not been. A
         living worker's trial is never taken over. With `stale_after`, a trial that was asked by hand so many seconds
-        ago and is still pending is taken over, too.
+        ago and is still pending is taken over, too. With `begun`, those after the first so many are prepared only, until
+        `begin` says otherwise.
         """
         if not self._living:
             self._storage.claims.live(self.worker)
             self._living = True
         with self._storage.claims.asking():
             trials = self._storage.trials()
-            taken, given_up = self._take_over(trials, q, stale_after)
+            taken, given_up = self._take_over(trials, q, stale_after, begun)
             opt = self._refreshed(None if given_up else trials)
             more = q - len(taken)
             if opt.budget is not None:
                 more = min(more, opt.budget - opt.asked)
             if more > 0:
-                taken += self._propose(opt, more, owner=self.worker)
+                rest = None if begun is None else max(0, begun - len(taken))
+                taken += self._propose(opt, more, owner=self.worker, begun=rest)
         self._handed |= {t.number for t in taken}
         return taken
 

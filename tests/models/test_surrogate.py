@@ -12,6 +12,8 @@ import torch
 
 from alebo._errors import InputError
 from alebo.models import Mixture, fit_ard, fit_best, fit_gp, fit_mixture, sample_gp
+from alebo.models.coregional import fit_coregional
+from alebo.models.informed import Data, Informed, Inside
 from alebo.models.priors import dense, embedded, sparse
 from alebo.models.surrogate import in_units, unexplained
 
@@ -21,12 +23,33 @@ RNG = np.random.default_rng(0)
 X = torch.from_numpy(RNG.random((25, 4)))
 VALUES = 100.0 + 5.0 * torch.sin(4 * X[:, 0]) + 3.0 * X[:, 2] ** 2
 NEW = torch.from_numpy(np.random.default_rng(1).random((6, 4)))
+
+
+def with_earlier(X: torch.Tensor, values: torch.Tensor, **how: Any) -> Mixture:
+    U = np.random.default_rng(3).random((40, 4))
+    earlier = fit_ard(U, 7.0 + 2.0 * np.sin(4.2 * U[:, 0]) + U[:, 2] ** 2, dense(4))
+    alone = fit_mixture(X, values, [dense(4)], **how)
+    return Informed((*alone.models, fit_coregional(earlier, Data.of(alone))), alone)
+
+
+def from_a_subspace(X: torch.Tensor, values: torch.Tensor, **how: Any) -> Mixture:
+    alone = fit_ard(X, values, embedded(4), **how)
+    A, x0 = np.linalg.qr(np.random.default_rng(4).normal(size=(6, 4)))[0], np.full(6, 0.3)
+    lifted = torch.from_numpy(x0 + X.numpy() @ A.T)
+    U = x0 + np.random.default_rng(3).random((40, 4)) @ A.T
+    Y = (U - x0) @ A
+    earlier = fit_ard(U, 7.0 + 2.0 * np.sin(4.2 * Y[:, 0]) + Y[:, 2] ** 2, dense(6))
+    return Informed((alone, Inside(fit_coregional(earlier, Data.of(alone, lifted)), A, x0, X)), alone)
+
+
 MODELS: dict[str, Callable[..., Any]] = {
     "sampled Mahalanobis": lambda X, values, **how: sample_gp(X, values, samples=4, **how),
     "Laplace Mahalanobis": lambda X, values, **how: fit_gp(X, values, samples=4, **how),
     "full space, dense": lambda X, values, **how: fit_ard(X, values, dense(4), **how),
     "full space, best of": lambda X, values, **how: fit_best(X, values, [sparse(0.1), sparse(1.0)], **how),
     "embedded": lambda X, values, **how: fit_ard(X, values, embedded(4), **how),
+    "with an earlier task": lambda X, values, **how: with_earlier(X, values, **how),
+    "with an earlier task, from a subspace": lambda X, values, **how: from_a_subspace(X, values, **how),
     "mixture": lambda X, values, **how: fit_mixture(X, values, [dense(4), sparse(1.0)], **how),
 }
 

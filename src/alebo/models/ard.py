@@ -255,6 +255,7 @@ class _Moments(torch.autograd.Function):
 def typical_lengthscales(model: Surrogate) -> Array:
     """The lengthscales of a process; of a mixture of processes their geometric means; 1 where a model has none.  -> D"""
     parts = model.models if isinstance(model, Mixture) else (model,)
-    logs = [np.log(part.lengthscales) for part in parts if isinstance(part, ARDGP)]
+    parts = tuple(part.models[0] if isinstance(part, Mixture) else part for part in parts)  # of what a source knows
+    logs = [np.log(part.lengthscales) for part in parts if hasattr(part, "lengthscales")]
     mean: Array = np.exp(np.mean(logs, axis=0)) if logs else np.ones(model.points.shape[1])
     return mean

@@ -83,15 +83,18 @@ def typical_spread(values: Array) -> float:
     return Standardisation.of(tamed(values)).scale
 
 
-def without_worst(values: Array) -> Array:
+def without_worst(values: Array, typical: NDArray[np.bool_] | None = None) -> Array:
     """Values, larger is better, in which the worst ones are raised to a common level.
 
     A search learns little from how bad a bad point is, and a model that follows a few very bad points has little resolution
-    left for the good ones. The level lies `BAD` times as far below the median as the best value lies above it.  n -> n
+    left for the good ones. The level lies `BAD` times as far below the median as the best value lies above it. Where most
+    points were chosen to be good, `typical` says which were not; their median counts where it is lower.  n, n -> n
     """
     size = max(float(np.abs(values).max(initial=0.0)), 1e-300)
     u = values / size  # in [-1, 1]: no difference overflows
     middle = float(np.median(u))
+    if typical is not None and typical.any():
+        middle = min(middle, float(np.median(u[typical])))
     level = middle - BAD * (float(u.max()) - middle)
     return np.maximum(values, level * size) if level > -1.0 else values
 

@@ -43,6 +43,7 @@ from .parameters import Int as Int
 from .parameters import LinearConstraint as LinearConstraint
 from .runner import Study as Study
 from .runner import run as run
+from .sources import Source as Source
 from .space import Space as Space
 
 __version__: str

@@ -14,6 +14,7 @@ import numpy as np
 
 from ._errors import AleboError, StudyError
 from ._stored import check_note, check_study
+from ._tasks import Task
 from .goals import AtLeast, AtMost, Cost, Goal, Goals, Maximize, Minimize
 from .history import History, Trial
 from .methods import METHODS, Method
@@ -52,6 +53,7 @@ class Saved:
             "budget": self.history.budget,
             "trials": [t.to_dict() for t in self.history],
         }
+        data |= {"sources": [t.to_dict() for t in self.history.sources]} if self.history.sources else {}
         return data | ({"queue": [dict(p) for p in self.queue]} if self.queue else {})
 
     @classmethod
@@ -70,7 +72,19 @@ class Saved:
         for i, t in enumerate(trials):
             check_trial(i, t, space, goals, made)
         queue = tuple(space.canonical(p) for p in data.get("queue", []))
-        return cls(space, goals, made, data["seed"], History(trials, data["budget"]), queue)
+        return cls(space, goals, made, data["seed"], History(trials, data["budget"], _sources(data, space)), queue)
+
+
+def _sources(data: Mapping[str, Any], space: Space) -> tuple[Task, ...]:
+    """The sources of a saved study, checked."""
+    tasks = tuple(Task.from_dict(t) for t in data.get("sources", ()))
+    for task in tasks:
+        if task.X.shape[1] != space.dimension or not task.kernels:
+            raise StudyError(
+                f"The source {task.name!r} of a study has points of its {space.dimension} coordinates and fitted kernels; this "
+                f"one has {task.X.shape[1]} and {len(task.kernels)}. Use a backup of the study."
+            )
+    return tasks
 
 
 def write(data: Mapping[str, Any], path: str | os.PathLike[str]) -> None:

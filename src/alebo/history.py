@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import _show
+from ._tasks import Task
 from .goals import Goals, Outcome
 from .space import Space
 
@@ -148,10 +149,12 @@ class History(Sequence[Trial]):
     Args:
         trials: All trials, in the order of their numbers.
         budget: How many evaluations may be asked for in all; None: not known.
+        sources: Earlier studies to learn from.
     """
 
     trials: tuple[Trial, ...] = ()
     budget: int | None = None
+    sources: tuple[Task, ...] = ()
 
     @overload
     def __getitem__(self, i: int) -> Trial: ...

@@ -19,6 +19,7 @@ from ._seeds import derive, reproducible
 from .goals import Goal, Goals, Outcome
 from .history import History, State, Trial, incumbent
 from .methods import Method
+from .sources import learned_from
 from .space import Params, Space
 
 Array: TypeAlias = NDArray[np.float64]
@@ -33,6 +34,7 @@ class Optimizer:
         method: A method such as `alebo.ALEBO(dim=8)`, or the name of one ("turbo"). Left out: the best default we know.
         seed: Any whole number; another seed gives another run.
         budget: How many evaluations may be made in all, where known. `opt.budget = 80` changes it later.
+        sources: Earlier studies to learn from: `alebo.Source`, or what one is made of.
 
     >>> import alebo
     >>> space = alebo.Space([alebo.Float("gain", 0, 1), alebo.Float("rate", 1e-5, 1, log=True)])
@@ -51,6 +53,7 @@ class Optimizer:
         method: Method | str | None = None,
         seed: int = 0,
         budget: int | None = None,
+        sources: Any = (),
     ) -> None:
         if not isinstance(space, Space):
             raise InputError(f"`space` is an alebo.Space; got {type(space).__name__}. Use Space.from_bounds(bounds).")
@@ -59,16 +62,13 @@ class Optimizer:
         self.method = as_method(method)
         self.seed = whole("seed", seed, None, "Any whole number will do; the same one gives the same run.")
         self.method.check(self.space, self.goals)
-        self.history = History()
+        self.history = History(sources=learned_from(sources, self.space, self.goals, self.method))
         self.queue: tuple[Params, ...] = ()  # every point queued by `enqueue`, in order, those already asked included
         self.budget = budget
 
     def __repr__(self) -> str:
         h = self.history
-        return (
-            f"Optimizer({self.space.dimension} coordinates, {self.method!r:.60}, seed={self.seed}: "
-            f"{len(h.complete)} complete, {len(h.pending)} pending, {len(h.failed)} failed)"
-        )
+        return f"Optimizer({self.space.dimension} coordinates, {self.method!r:.60}, seed={self.seed}: {_counts(h)})"
 
     def __str__(self) -> str:
         return _show.text("Optimizer", self._rows())
@@ -82,11 +82,9 @@ class Optimizer:
             ("parameters", f"{len(self.space)} ({self.space.dimension} coordinates)"),
             ("goals", ", ".join(f"{type(g).__name__}({g.outcome!r})" for g in self.goals.goals)[:120]),
             ("method", f"{self.method!r:.80}, seed {self.seed}"),
-            (
-                "trials",
-                f"{len(h.complete)} complete, {len(h.pending)} pending, {len(h.failed)} failed; budget {h.budget}",
-            ),
+            ("trials", f"{_counts(h)}; budget {h.budget}"),
         ]
+        rows += [("learns from", f"{task.name}: {len(task)} evaluations") for task in h.sources]
         return rows + (
             [] if best is None else [("best measured", f"trial {best.number}: {_show.measured(best.outcomes)}")]
         )
@@ -343,6 +341,10 @@ class Optimizer:
     @classmethod
     def _of(cls, saved: _saving.Saved) -> Optimizer:
         opt = cls(saved.space, saved.goals, method=saved.method, seed=saved.seed, budget=saved.history.budget)
-        opt.history = replace(opt.history, trials=saved.history.trials)
+        opt.history = saved.history
         opt.queue = saved.queue
         return opt
+
+
+def _counts(h: History) -> str:
+    return f"{len(h.complete)} complete, {len(h.pending)} pending, {len(h.failed)} failed"

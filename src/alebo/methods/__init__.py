@@ -14,6 +14,9 @@ from ._method import Supports as Supports
 from ._method import setting as setting
 from ._settings import Settings as Settings
 from ._settings import to_plain
+from ._transfer import prepared as prepared
+from ._transfer import searched as searched
+from ._transfer import weights as weights
 from ._view import View as View
 from .adaptive import Adaptive as Adaptive
 from .adaptive import Sharing as Sharing

@@ -21,7 +21,7 @@ from ..geometry import Embedding
 from ..goals import Goals
 from ..models import Mixture, fit_mixture
 from ..models.ard import ARDGP
-from ..models.outcomes import without_worst
+from ..models.coregional import CoregionalGP
 from ..models.priors import ARDPrior, dense, sparse
 from ..models.surrogate import unexplained
 from ..space import Space
@@ -31,6 +31,7 @@ from ._outcomes import OutcomeModels, fit_outcomes
 from ._repeat import to_repeat
 from ._rounding import rounded
 from ._sharing import gains
+from ._transfer import informed, taming
 from ._view import View
 
 Array: TypeAlias = NDArray[np.float64]
@@ -116,7 +117,8 @@ class FullSpaceArm:
             build=partial(fit_mixture, priors=priors),
             warm=None if fresh else view.last_note(FIT),
             seed=derive(view.seed, self.name, "fit", view.number),
-            tame=without_worst,
+            tame=taming(view.trials, view.history.sources),
+            also=informed(view),
         )
 
     def propose(self, view: View, q: int) -> list[Suggestion]:
@@ -124,7 +126,7 @@ class FullSpaceArm:
         side = None if self.region is None else self.region.side(view)
         view = view.thinned(MOST_TRIALS)
         fitted = self.surrogate(view)
-        model = trusted(fitted, view, [HANDICAPS.get(name, 0.0) for name in self.priors])
+        model = self.heard(fitted, view)
         again = to_repeat(view, model)
         out: list[Suggestion] = []
         note: dict[str, Any] = {FIT: fitted.packed(), **self._found(fitted, view), **view.learned_from}
@@ -138,6 +140,21 @@ class FullSpaceArm:
             out.append(Suggestion(x, None, kept if side is None else {**kept, "side": side}))
             view, note = view.plus(x), {}
         return out
+
+    def heard(self, fitted: OutcomeModels, view: View) -> OutcomeModels:
+        """The models that foresaw nearly as well as the best."""
+        return trusted(fitted, view, [HANDICAPS.get(name, 0.0) for name in self.priors])
+
+    def judged(self, view: View, *, fresh: bool = False) -> OutcomeModels:
+        """The models that speak for the arm; with sources, those that are listened to."""
+        model = self.surrogate(view, fresh=fresh)
+        return self.heard(model, view) if view.history.sources else model
+
+    def expects(self, view: View, x: Array) -> dict[str, Any]:
+        """What its models expect at a point that another proposes, for a note.  D"""
+        view = view.thinned(MOST_TRIALS)
+        fitted = self.surrogate(view)
+        return {FIT: fitted.packed(), FORESEEN: foreseen(fitted, 0.5 * (x + 1.0))}
 
     def _maximise(self, model: OutcomeModels, view: View, side: float | None, seed: int) -> tuple[Array, float]:
         """The point of the unit cube, or of the region, with the largest acquisition, and its value.  -> D, ()"""
@@ -201,10 +218,12 @@ def _by_parameter(weight: Array, space: Space) -> dict[str, float]:
     return {name: float(weight[where].sum()) for name, where in space.coordinates().items()}
 
 
-def _first(model: Any) -> ARDGP:
+def _first(model: Any) -> ARDGP | CoregionalGP:
     """The first model of a mixture."""
     part = model.models[0]
-    assert isinstance(part, ARDGP)
+    if isinstance(part, Mixture):  # of what a source knows
+        part = part.models[0]
+    assert isinstance(part, ARDGP | CoregionalGP)
     return part
 
 

@@ -144,10 +144,15 @@ def _grown(embedding: Embedding, k: int, seed: int) -> Embedding:
     return embedding.grow(k, seed)
 
 
-def embedded(view: View, kind: str, dim: int) -> EmbeddedView:
-    """The view from the present embedding, rebuilt from the seed and the events that the last note carries (line 1)."""
+def embedded(view: View, kind: str, dim: int, first: Embedding | None = None) -> EmbeddedView:
+    """The view from the present embedding, rebuilt from the seed and the events that the last note carries (line 1).
+
+    `first` is the embedding to begin with, of an earlier study; None: a random one of this kind.
+    """
     space, D = view.space, view.space.dimension
-    if space.fidelity is None:
+    if first is not None:
+        embedding = first
+    elif space.fidelity is None:
         embedding = _drawn(kind, D, dim, derive(view.seed, "embedding"))
     else:  # the fidelity keeps a coordinate of its own
         others = _drawn(kind, D - 1, min(dim, D - 1), derive(view.seed, "embedding"))

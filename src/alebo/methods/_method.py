@@ -20,6 +20,7 @@ from ._settings import setting as setting
 from ._view import View
 
 if TYPE_CHECKING:
+    from ..geometry import Embedding
     from ._fitted import Fitted
 
 
@@ -65,6 +66,7 @@ class Method(Settings, ABC):
     title: ClassVar[str]
     citation: ClassVar[str]
     supports: ClassVar[Supports]
+    learns: ClassVar[bool] = False  # from earlier studies, `history.sources`
 
     @abstractmethod
     def suggest(self, history: History, space: Space, goals: Goals, q: int, seed: int) -> Sequence[Suggestion]:
@@ -90,6 +92,10 @@ class Method(Settings, ABC):
 
         `fresh` fits them from nothing, without what earlier fits left in the notes.
         """
+        return None
+
+    def subspace(self, history: History, space: Space, goals: Goals, seed: int) -> Embedding | None:
+        """The embedding in which this method has searched, for a later study that learns from this one; None without one."""
         return None
 
     def check(self, space: Space, goals: Goals) -> None:

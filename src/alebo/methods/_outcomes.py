@@ -191,6 +191,7 @@ class OutcomeModels:
 
 
 Build: TypeAlias = Callable[..., Any]  # (X, values, *, variances, seed, warm) -> a model
+Also: TypeAlias = Callable[[str, Any], Any]  # (a model's short name, the model) -> the model with what else is known
 
 
 def fit_outcomes(
@@ -202,6 +203,7 @@ def fit_outcomes(
     warm: Mapping[str, Any] | None = None,
     infer_noise: bool = True,
     tame: Callable[[Array], Array] | None = None,
+    also: Also | None = None,
     seed: int = 0,
 ) -> OutcomeModels:
     """A model of every outcome at the points Y of completed trials, each made by `build`.
@@ -216,6 +218,7 @@ def fit_outcomes(
         warm: what `OutcomeModels.packed` returned for fewer data.
         infer_noise: whether noise is inferred where no standard errors were reported; else it is zero.
         tame: applied to the values of an objective, maximised, before its model is fitted.
+        also: adds to each model what earlier studies know (`_transfer`); None: nothing.
         seed: of the fits.
 
     Returns:
@@ -232,13 +235,10 @@ def fit_outcomes(
         if squeeze.changes(values).any():
             squeezed[name] = squeeze
             values = squeeze(values) - (float(squeeze(np.zeros(1))[0]) if zero else 0.0)  # a constraint's zero stays
-        return build(
-            X,
-            torch.from_numpy(values),
-            variances=_variances([o.sem for o in raw], infer_noise),
-            seed=derive(seed, name),
-            warm=(warm or {}).get(name, ()),
-        )
+        noise = _variances([o.sem for o in raw], infer_noise)
+        start = (warm or {}).get(name, ())
+        made = build(X, torch.from_numpy(values), variances=noise, seed=derive(seed, name), warm=start)
+        return made if also is None else also(name, made)
 
     objectives = tuple(
         model(f"objective {i}", g.outcome, lambda v, g=g: bounded(-goals.sign(g.outcome) * v))  # type: ignore[misc]

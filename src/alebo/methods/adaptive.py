@@ -21,8 +21,9 @@ from numpy.typing import NDArray
 
 from .._errors import InputError
 from .._seeds import derive
+from ..geometry import Embedding
 from ..goals import Goals, Outcome
-from ..history import History
+from ..history import History, State
 from ..space import Space
 from ._design import sobol_points
 from ._fitted import Fitted, by_outcome
@@ -30,6 +31,7 @@ from ._full_space import MOST_TRIALS, FullSpaceArm, full_space_arms
 from ._method import Method, Suggestion, Supports, setting
 from ._repeat import estimates
 from ._sharing import Sharing as Sharing
+from ._transfer import HEDGED, SOURCE, TRUSTED, best_point, weights
 from ._view import View
 from .alebo import ALEBO
 
@@ -40,7 +42,11 @@ FIRST = (8, 5)  # first points at most: in the embedding, and in the whole cube
 SHARE_OF_FIRST = 3  # and together at most one in so many of the budget
 RECENT = 20  # evaluations that a finding speaks of
 EXPLAINED = 0.9  # share of the variation, predicted leave-one-out, from which the sparse model's parameters are named
-BETS = {"embedding": "few directions matter", "initial": "points before the first model"}
+BETS = {
+    "embedding": "few directions matter",
+    "initial": "points before the first model",
+    "source": "the best points of earlier studies",
+}
 NUMERICAL = (ArithmeticError, np.linalg.LinAlgError, RuntimeError, ValueError)  # what a failed fit raises
 
 
@@ -95,6 +101,7 @@ class Adaptive(Method):
     title: ClassVar[str] = "Adaptive"
     citation: ClassVar[str] = "this package: ALEBO, full-space BO and a trust region that share one history"
     supports: ClassVar[Supports] = Supports(constraints=True, objectives=True, linear=True, cost=True, fidelity=True)
+    learns: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         given: Any = self.arms
@@ -132,10 +139,13 @@ class Adaptive(Method):
             alone = MethodArm("embedding", ALEBO()) if arms[0].name == "embedding" else arms[0]
             points = list(alone.propose(view, q))
             return [replace(s, note={**s.note, "arm": arms[0].name, **said}) for s in points]
-        points = self._first_points(view, arms, q)
-        for s in points:
-            view = view.plus(s.x)
-        points += self._shared(view, arms, q - len(points))
+        if view.history.sources:
+            points = self._informed(view, arms, q)
+        else:
+            points = self._first_points(view, arms, q)
+            for s in points:
+                view = view.plus(s.x)
+            points += self._shared(view, arms, q - len(points))
         return [replace(points[0], note={**points[0].note, **said}), *points[1:]]
 
     def _first_points(self, view: View, arms: Sequence[Arm], q: int) -> list[Suggestion]:
@@ -159,6 +169,45 @@ class Adaptive(Method):
         if start == 0 and take:
             points[0] = 0.0
         return out + [Suggestion(x, None, {"arm": "initial"}) for x in points]
+
+    def _informed(self, view: View, arms: Sequence[Arm], q: int) -> list[Suggestion]:
+        """The next q points of a study with sources: their best points and first points in turn, then the arms.
+
+        Of as many points as a study without sources begins with, those are made while the sources' weight is below
+        `TRUSTED`, and at every other of the first `HEDGED`.
+        """
+        total = sum(self._counts_of_first(view, any(arm.name == "embedding" for arm in arms)))
+        full = [arm for arm in arms if isinstance(arm, FullSpaceArm)] or arms  # these carry what the sources know
+        trust = sum(weights(view.history, view.goals)) >= TRUSTED
+        out: list[Suggestion] = []
+        while len(out) < q:
+            notes = [t.note for t in view.history if t.state is not State.FAILED] + [s.note for s in out]
+            begun, first = len(notes), sum("first" in note for note in notes)
+            best = best_point(view, sum(note.get("arm") == SOURCE for note in notes))
+            if begun % 2 == 0 and best is not None:
+                points = [Suggestion(best, None, {"arm": SOURCE})]
+            elif len(view.history.complete) < 2 or (begun < total and not trust) or (begun % 2 and begun < HEDGED):
+                points = [self._first_point(view, arms, first, [s for s in out if "first" in s.note])]
+                if len(view.history.complete) > 1 and isinstance(full[0], FullSpaceArm):  # what the sources foresee
+                    expected = full[0].expects(view, points[0].x)
+                    points = [replace(points[0], note={**points[0].note, **expected})]
+            else:
+                points = self._shared(view, full if begun < total else arms, q - len(out) if begun >= HEDGED else 1)
+            out += points
+            for s in points:
+                view = view.plus(s.x)
+        return out
+
+    def _first_point(self, view: View, arms: Sequence[Arm], k: int, ahead: Sequence[Suggestion]) -> Suggestion:
+        """The k-th of the points that a study without sources begins with; `ahead` are those of the same batch."""
+        embedded, _ = self._counts_of_first(view, any(arm.name == "embedding" for arm in arms))
+        if k < embedded:
+            again = sum(s.note["arm"] == "embedding" for s in ahead)
+            first = MethodArm("embedding", ALEBO(initial=embedded))
+            point = list(first.propose(replace(view, arm=first.name, extra=()), again + 1))[-1]
+            return replace(point, note={**point.note, "arm": first.name, "first": k})
+        x = sobol_points(view.space.dimension, k + 1, derive(view.seed, self.name))[k]
+        return Suggestion(x if k else np.zeros_like(x), None, {"arm": "initial", "first": k})
 
     def _counts_of_first(self, view: View, embedding: bool) -> tuple[int, int]:
         """How many first points are the embedding's, and how many are quasi-random points of the cube."""
@@ -222,7 +271,12 @@ class Adaptive(Method):
         if not isinstance(arm, FullSpaceArm):
             return arm.method.estimate(history, space, goals, seed) if isinstance(arm, MethodArm) else None
         view = View(history, space, goals, seed, arm=arm.name).thinned(MOST_TRIALS)
-        return estimates(view, partial(arm.surrogate, view))
+        return estimates(view, partial(arm.judged, view))
+
+    def subspace(self, history: History, space: Space, goals: Goals, seed: int) -> Embedding | None:
+        if "embedding" not in self.arms:
+            return None
+        return ALEBO(initial=1, centre=False).embedded(View(history, space, goals, seed, arm="embedding")).embedding
 
     def fitted(self, history: History, space: Space, goals: Goals, seed: int, *, fresh: bool = False) -> Fitted | None:
         arm = self._model_arm(space, goals)
@@ -231,9 +285,11 @@ class Adaptive(Method):
         if len(history.complete) < 2:
             return None
         view = View(history, space, goals, seed, arm=arm.name).thinned(MOST_TRIALS)
-        model = arm.surrogate(view, fresh=fresh)
+        model = arm.judged(view, fresh=fresh)
         models = by_outcome(goals, model.objectives, model.constraints, -1.0)
         what = f"average of a dense and a sparse model of all {space.dimension} coordinates"
+        if history.sources:
+            what += f", and of those that learn from {len(history.sources)} earlier studies,"
         see = partial(_unit, space)
         return Fitted(view.trials, model.Y.numpy(), see, models, None, what, refits=False)
 

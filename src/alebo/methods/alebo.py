@@ -18,6 +18,7 @@ from torch import Tensor
 from .._errors import InputError
 from .._seeds import derive
 from ..acquisition import Acquisition
+from ..geometry import Embedding
 from ..goals import Goals, Outcome
 from ..history import History
 from ..space import Space
@@ -35,6 +36,7 @@ from ._metric import Sampled as Sampled
 from ._notes import memory, note, remembered
 from ._outcomes import OutcomeModels, fit_outcomes
 from ._repeat import estimates, to_repeat
+from ._transfer import expected, fewer_first, first_of_sources, informed_inside, inherited
 from ._view import EmbeddedView, View
 
 LATE_DOUBT = 0.1  # of the model's standard deviation counts in the last share of the budget
@@ -69,6 +71,7 @@ class ALEBO(Method):
         "Letham, Calandra, Rai, Bakshy 2020, Re-Examining Linear Embeddings for High-Dimensional BO"
     )
     supports: ClassVar[Supports] = Supports(constraints=True, objectives=True, linear=True, cost=True, fidelity=True)
+    learns: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         self._counts(dim=1, initial=1)
@@ -113,7 +116,8 @@ class ALEBO(Method):
     def propose(self, view: View, q: int) -> list[Suggestion]:
         """The next q points. The paper's Algorithm 1, whose lines are named, with growth between its lines 6 and 7."""
         seen = self.embedded(view)  # line 1: B, its polytope, and the data in it
-        out = self._initial_points(seen, q)  # lines 2 and 3
+        out = first_of_sources(seen, q)
+        out += self._initial_points(seen, q - len(out))  # lines 2 and 3
         if len(out) == q:
             return out
         for point in out:
@@ -126,6 +130,7 @@ class ALEBO(Method):
             model = self.surrogate(seen)
             found = self._maximise(model, seen, "grown", view.number)
         kept = {**note(seen, found), **memory(seen, model, self.metric.noted), **seen.learned_from}
+        kept |= expected(seen, model, found.y)
         if (again := to_repeat(seen, model)) is not None:
             out.append(Suggestion(again.x, again.y, {**kept, "again": again.number}))
         else:
@@ -138,16 +143,20 @@ class ALEBO(Method):
 
     def embedded(self, view: View) -> EmbeddedView:
         """What the present embedding sees of a study."""
-        return embedded(view, self.kind, self._first_dim(view))
+        most = self.dim if self.growth is None else self.growth.most
+        return embedded(view, self.kind, self._first_dim(view), inherited(view, most, exact=self.growth is None))
 
-    def surrogate(self, seen: EmbeddedView) -> OutcomeModels:
-        """The models of every outcome, fitted to the data in the embedding."""
+    def surrogate(self, seen: EmbeddedView, *, alone: bool = False) -> OutcomeModels:
+        """The models of every outcome, fitted to the data in the embedding; `alone`: without what sources know."""
         warm = remembered(seen, self.metric.noted, self.metric.notes) if self.metric.warm else {}
         build = self.metric.builder(len(seen.whole.trials), started=bool(warm))
         at = derive(seen.seed, "fit", seen.number)
-        return fit_outcomes(
-            seen.Y, seen.trials, seen.goals, build=build, warm=warm, infer_noise=self.infer_noise, seed=at
-        )
+        how: dict[str, Any] = {
+            "infer_noise": self.infer_noise,
+            "also": None if alone else informed_inside(seen),
+            "seed": at,
+        }
+        return fit_outcomes(seen.Y, seen.trials, seen.goals, build=build, warm=warm, **how)
 
     def estimate(
         self, history: History, space: Space, goals: Goals, seed: int
@@ -161,7 +170,12 @@ class ALEBO(Method):
     def fitted(self, history: History, space: Space, goals: Goals, seed: int, *, fresh: bool = False) -> Fitted | None:
         seen = self._learned(self.embedded(View(history, space, goals, seed)))
         method = replace(self, metric=replace(self.metric, warm=False)) if fresh else self
-        return in_embedding(seen, method.surrogate(seen), type(self.metric).__name__) if seen.trials else None
+        return (
+            in_embedding(seen, method.surrogate(seen, alone=True), type(self.metric).__name__) if seen.trials else None
+        )
+
+    def subspace(self, history: History, space: Space, goals: Goals, seed: int) -> Embedding | None:
+        return self.embedded(View(history, space, goals, seed)).embedding
 
     def _learned(self, seen: EmbeddedView) -> EmbeddedView:
         """The view with as many trials as the models learn from."""
@@ -172,7 +186,7 @@ class ALEBO(Method):
 
     def _initial_points(self, seen: EmbeddedView, q: int) -> list[Suggestion]:
         """Uniform points of the polytope, its centre first, while there are too few for a model."""
-        count = self.initial or (6 + self._first_dim(seen) // 2 if self.growth else 10)
+        count = fewer_first(seen, self.initial or (6 + self._first_dim(seen) // 2 if self.growth else 10))
         ready = bool(through_incumbent(seen, self.growth).trials)  # no model without data
         numbers = range(seen.asked, min(seen.asked + q, count) if ready else seen.asked + q)
         points = [initial_point(seen, i, count, centre=self.centre, design=self.design) for i in numbers]

@@ -13,12 +13,13 @@ import numpy as np
 from .._errors import AleboError, StudyError
 from .._stored import check_trial_record
 from .._text import printable
-from ..goals import AtMost, Goals, Outcome
+from ..goals import AtMost, Goals, Minimize, Outcome
 from ..history import Span, State, Trial
 from ..methods import Method
 from ..methods import from_dict as method_from_dict
 from ..methods import to_dict as method_to_dict
 from ..optimizer import Optimizer
+from ..sources import as_list, learned_from
 from ..space import Float, Space
 from ._waiting import waits
 
@@ -53,11 +54,28 @@ def plain(data: dict[str, Any]) -> dict[str, Any]:
         ) from None
 
 
-def meta_of(opt: Optimizer, name: str, directions: list[int]) -> dict[str, Any]:
+def meta_of(opt: Optimizer, name: str) -> dict[str, Any]:
     """What a study is, as plain data: everything but its trials."""
+    directions = [1 if isinstance(g, Minimize) else 2 for g in opt.goals.objectives]  # Optuna's numbers
     data = {k: v for k, v in opt.to_dict().items() if k != "trials"}
     data["method"] = _method_data(opt.method)
     return plain({**data, "format": FORMAT, "name": name, "directions": directions})
+
+
+def learned(sources: Any, opt: Optimizer, where: str, name: str) -> dict[str, Any]:
+    """What a new study at this place keeps of its sources, as plain data; nothing where it has none."""
+    tasks = learned_from(sources, opt.space, opt.goals, opt.method, place=(where, name))
+    return {"sources": [task.to_dict() for task in tasks]} if tasks else {}
+
+
+def check_sources(where: str, stored: Mapping[str, Any], sources: Any) -> None:
+    """Refuse other sources than the study was begun with. Those are kept as they were then: their files may change or go."""
+    had, got = len(stored.get("sources", ())), len(as_list(sources))
+    if got and had != got:
+        raise StudyError(
+            f"A study keeps its sources; {where} was begun with {had or 'none'}, and got {got}. Choose another path (or name) "
+            "for a study that learns from them."
+        )
 
 
 def _method_data(method: Method) -> dict[str, Any]:

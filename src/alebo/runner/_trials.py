@@ -72,7 +72,8 @@ class StoredTrials:
             for number, record in amended(attributes).items():
                 if number < len(known):
                     known[number] = self._fitting(read_record(record), number)
-            self._opt.history = History(tuple(known), self._budget(attributes))
+            sources = self._opt.history.sources
+            self._opt.history = History(tuple(known), self._budget(attributes), sources)
             self._opt.queue = tuple(attributes.get("queue", ()))  # a trial's note says which of them it is
         return self._opt
 

@@ -14,14 +14,14 @@ from numpy.typing import NDArray
 from .._checks import whole as whole_number
 from .._errors import AleboError, InputError, StudyError
 from .._text import printable
-from ..goals import Goal, Goals, Minimize
+from ..goals import Goal, Goals
 from ..history import History, Span, State, Trial
 from ..methods import Method, default_method
 from ..optimizer import Optimizer
 from ..space import Space
 from ._claims import new_worker
 from ._lines import META
-from ._records import FORMAT, compare, meta_of, needs_method, plain, span_of
+from ._records import FORMAT, check_sources, compare, learned, meta_of, needs_method, plain, span_of
 from ._storage import require_optuna, whole
 from ._trials import StoredTrials
 
@@ -47,6 +47,7 @@ class Study(StoredTrials):
         seed: int = 0,
         budget: int | None = None,
         name: str = "alebo",
+        sources: Any = (),
     ) -> Study:
         """A new study at this path or PostgreSQL URL; or the one that is there, if it has the same settings.
 
@@ -58,6 +59,7 @@ class Study(StoredTrials):
             seed: The same seed and history give the same next point.
             budget: How many evaluations may be made in all; None: not known yet.
             name: A database holds several studies by name.
+            sources: Earlier studies to learn from: `alebo.Source`, or what one is made of. A new study keeps a copy of them.
 
         Returns:
             The study, ready for `ask`, `tell` and `run`.
@@ -74,16 +76,15 @@ class Study(StoredTrials):
         """
         require_optuna()
         opt = Optimizer(space, goals, method=default_method() if method is None else method, seed=seed, budget=budget)
-        directions = [1 if isinstance(g, Minimize) else 2 for g in opt.goals.objectives]  # Optuna's numbers
-        meta = meta_of(opt, name, directions)
+        meta = meta_of(opt, name)
         study = cls(where, name, must_exist=False)
         if not study._storage.select(name) or study._stored_meta() is None:
+            meta |= learned(sources, opt, study.where, name)
             with study._storage.claims.asking():
                 study._begin(meta)
         stored = study._stored_meta() or meta
-        keeps = method is None and not needs_method(
-            stored
-        )  # the default may be another one than in the version that began it
+        check_sources(study.where, stored, sources)
+        keeps = method is None and not needs_method(stored)  # the default may be another one than when it was begun
         compare(study.where, stored, {**meta, "method": stored.get("method")} if keeps else meta)
         study._load(stored, None if keeps else opt.method)
         if budget is not None and study.budget != budget:

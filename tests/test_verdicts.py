@@ -46,6 +46,7 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "poor_fit": ({"fits": (fit(r2=0.12),)}, {"fits": (fit(r2=0.12),), "n": 20}),
     "assumption": ({"unexplained": 0.2}, {"unexplained": None}),
     "arms": ({"finding": "12 of the last 20 evaluations were proposed by 'full'."}, {"finding": None}),
+    "approximation": ({"approximation": "The models learn from 500 of 812 trials."}, {"approximation": None}),
     "good_fit": ({"fits": (fit(r2=0.71),)}, {"fits": (fit(r2=0.69),)}),
     "overconfident": ({"fits": (fit(coverage=0.75),)}, {"fits": (fit(coverage=0.88),)}),
     "noisy": ({"fits": (fit(noise_share=0.4),)}, {"fits": (fit(noise_share=0.1),)}),

@@ -123,3 +123,13 @@ def test_kernels_in_the_notes_are_used():
     assert len(states) == 12
     assert states[:4] == opt.history[-1].note["chains"]["objective 0"]
     assert states[4:8] == opt.history[-2].note["chains"]["objective 0"]
+
+
+def test_diagnosis_and_status_name_the_approximation(monkeypatch):
+    from alebo.methods._notes import approximation
+
+    monkeypatch.setattr(Sampled, "most", 20)
+    opt = with_old(30)
+    assert approximation(opt.history) is None
+    opt.ask()
+    assert approximation(opt.history) == "The models learn from 20 of 30 trials: the best, and some of all others."

@@ -106,6 +106,7 @@ def best(where: str, *, everything: bool, output: Path | None, as_json: bool) ->
 
 def status(where: str, *, as_json: bool) -> None:
     """How the study stands."""
+    from ..methods._notes import approximation
     from ..methods.adaptive import finding
     from ..progress import snapshot, status_lines
 
@@ -128,6 +129,7 @@ def status(where: str, *, as_json: bool) -> None:
                 "waiting_trials": prepared,
                 "failures": failures,
                 "finding": finding(history),
+                "approximation": approximation(history),
                 "storage": study.where,
             }
         )
@@ -140,9 +142,9 @@ def status(where: str, *, as_json: bool) -> None:
         f"{len(history.complete)} complete, {len(pending)} pending, {now.failed} failed, {now.infeasible} infeasible"
     )
     say(show, counts + (f", embedding of {now.dim} dimensions" if now.dim else ""))
-    found = finding(history)
-    if found is not None:
-        say(show, found)
+    for words in (finding(history), approximation(history)):
+        if words is not None:
+            say(show, words)
     if pending:
         say(show, "pending: " + ", ".join(map(str, pending[:12])) + (", ..." if len(pending) > 12 else ""))
     if prepared:

@@ -9,6 +9,7 @@ from ..goals import Goals
 from ..history import History
 from ..methods import Method
 from ..methods._fitted import Fitted
+from ..methods._notes import approximation
 from ..methods.adaptive import finding
 from ..space import Space
 from .embedding import geometry
@@ -50,6 +51,7 @@ class Diagnosis:
     since_growth: int | None = None  # completed trials in the present dimensions; None where it never grew
     unexplained: float | None = None  # as the method noted when it last said that its assumption fails
     finding: str | None = None  # what the arms of the adaptive method have found, in words
+    approximation: str | None = None  # where the models learn from a part of the trials only, in words
     fitted: Fitted | None = None  # the method's models themselves, for figures
     sparse: SparseModel | None = None  # the sparse model of all parameters, for figures
 
@@ -105,6 +107,7 @@ def diagnose(
         grows=_grows(method),
         unexplained=_unexplained(history),
         finding=finding(history),
+        approximation=approximation(history),
     )
     fitted = fit_models(history, space, goals, method=method, seed=seed) if models is None else models
     if fitted is not None:

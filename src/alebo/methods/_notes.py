@@ -39,6 +39,12 @@ def memory(seen: EmbeddedView, model: OutcomeModels, key: str) -> dict[str, Any]
     return {**out, "assumption": ASSUMPTION_FAILS} if assumption_fails(seen.history, unexplained) else out
 
 
+def approximation(history: History) -> str | None:
+    """Where the last models learned from a part of the trials only: so in words."""
+    part = history.last_note("learned from").get("learned from")
+    return None if part is None else f"The models learn from {part}: the best, and some of all others."
+
+
 def remembered(seen: EmbeddedView, key: str, notes: int) -> dict[str, list[Any]]:
     """What the last notes hold for the model of each outcome, the newest first; only the newest has to be whole."""
     newest, *others = seen.last_notes(key, notes) or [{}]

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from ..._seeds import generator
+from .._memory import require_memory
 from ..outcomes import Standardisation
 from .chains import CHAINS, ChainState, sample
 from .laplace import default_inflation, draws
@@ -47,7 +48,7 @@ def sample_gp(
     is smaller than the best chain's, by a factor e for each outcome, continues from where that one is. (Not sooner: of two
     that differ by less, the one with the larger density is often just the more confident one.)
     """
-    target, units = _standardised(Y, values, variances, MetricPrior() if prior is None else prior)
+    target, units = _prepared(Y, values, variances, prior, samples)
     rng = generator(seed, "chain")
 
     def model(runs: Sequence[Run], kept: Sequence[Hyperparameters] = ()) -> MahalanobisGP:
@@ -154,7 +155,7 @@ def fit_gp(
     `cold` random starts are tried beside `warm`; `inflation` scales the Laplace covariance (None: `default_inflation`).
     The mode is the first sample.
     """
-    target, units = _standardised(Y, values, variances, MetricPrior() if prior is None else prior)
+    target, units = _prepared(Y, values, variances, prior, samples)
     rng = generator(seed, "fit")
     d = target.d
     start = Hyperparameters.remembered(warm[0]).padded(d, rng) if warm else None
@@ -168,11 +169,13 @@ def fit_gp(
     )
 
 
-def _standardised(
-    Y: Tensor, values: Tensor, variances: Tensor | None, prior: MetricPrior
+def _prepared(
+    Y: Tensor, values: Tensor, variances: Tensor | None, prior: MetricPrior | None, samples: int
 ) -> tuple[LogPosterior, Standardisation]:
-    """The posterior of the kernel given the standardised outcomes, and their units."""
+    """The posterior of the kernel given the standardised outcomes, and their units; refused where memory cannot hold it."""
+    require_memory(len(Y), samples)
     units = Standardisation.of(values.double().numpy())
     v = torch.from_numpy(units(values.double().numpy()))
     known = units.variances(None if variances is None else variances.double().numpy())
-    return LogPosterior(Y.double(), v, None if known is None else torch.from_numpy(known), prior), units
+    given = None if known is None else torch.from_numpy(known)
+    return LogPosterior(Y.double(), v, given, MetricPrior() if prior is None else prior), units

@@ -56,7 +56,8 @@ class Conditioned:
     def foresaw(self, newest: int) -> Tensor:
         """The log density of the last outcomes given those before them, up to a constant.  -> *B x m"""
         roots = self.Linv.diagonal(dim1=-2, dim2=-1)
-        return (roots.log() - 0.5 * self.white**2)[..., -newest:].sum(-1)
+        densities: Tensor = roots.log() - 0.5 * self.white**2
+        return densities[..., -newest:].sum(-1)
 
     def components(self, X: Tensor, full: bool = False) -> tuple[Tensor, Tensor]:
         """Mean and (co)variance under each metric, standardised.  ... x q x d -> ... x m x q, ... x m x q (x q)"""

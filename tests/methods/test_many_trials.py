@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from alebo import ALEBO, Maximize, Minimize, Optimizer, Space
-from alebo.methods import Laplace, Sampled, View
+from alebo.methods import Adaptive, Laplace, Sampled, View
 from alebo.methods._notes import remembered
 
 SPACE = Space.from_bounds([(-1.0, 1.0)] * 6)
@@ -133,3 +133,23 @@ def test_diagnosis_and_status_name_the_approximation(monkeypatch):
     assert approximation(opt.history) is None
     opt.ask()
     assert approximation(opt.history) == "The models learn from 20 of 30 trials: the best, and some of all others."
+
+
+@pytest.mark.parametrize("q", [1, 2])
+def test_with_many_old_trials_the_local_arm_starts_where_the_sparse_search_of_the_full_arm_ended(q, monkeypatch):
+    from alebo.models import ard_fit, subsets
+
+    monkeypatch.setattr("alebo.methods._full_space.MANY", 30)
+    monkeypatch.setattr(ard_fit, "MANY", 30)
+    monkeypatch.setattr(ard_fit, "ALWAYS", 10)
+    monkeypatch.setattr(ard_fit, "_fewer", lambda v: np.arange(30))
+    searches = []
+    search = subsets.from_subsets
+    monkeypatch.setattr(ard_fit, "from_subsets", lambda *a, **k: searches.append(k["fresh"]) or search(*a, **k))
+    opt = Optimizer(SPACE, Minimize("v"), method=Adaptive(), seed=0)
+    for x in np.random.default_rng(0).uniform(-1, 1, (40, 6)):
+        opt.tell(SPACE.decode(x), bowl(x))
+    asked = [t for _ in range(2 // q) for t in opt.ask(q)]
+    assert [t.note["arm"] for t in asked] == ["full", "local"]
+    assert searches.count(True) == 1  # the full arm's, from nothing
+    assert len(asked[1].note["fit"]["objective 0"]) == 2

@@ -6,7 +6,7 @@ Points are in the unit cube here, x = -1 + 2 u.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, TypeAlias
@@ -21,6 +21,7 @@ from ..geometry import Embedding
 from ..goals import Goals
 from ..models import Mixture, fit_mixture
 from ..models.ard import ARDGP
+from ..models.ard_fit import MANY
 from ..models.coregional import CoregionalGP
 from ..models.priors import ARDPrior, dense, sparse
 from ..models.surrogate import unexplained
@@ -115,11 +116,28 @@ class FullSpaceArm:
             view.trials,
             view.goals,
             build=partial(fit_mixture, priors=priors),
-            warm=None if fresh else view.last_note(FIT),
+            warm=None if fresh else self._remembered(view),
             seed=derive(view.seed, self.name, "fit", view.number),
             tame=taming(view.trials, view.history.sources),
             also=informed(view),
         )
+
+    def _remembered(self, view: View) -> Any:
+        """Where the arm's last fit ended; before its first one, with many trials, where another arm's of the same prior did.
+
+        A search for the parameters that matter takes seconds then, and the other arm has just made it.
+        """
+        own = view.last_note(FIT)
+        if own is not None or len(view.trials) <= MANY:
+            return own
+        others = {arm.name: arm.priors for arm in full_space_arms() if "sparse" in arm.priors and arm.name != self.name}
+        notes = [t.note for t in view.history] + list(view.beside)
+        last = next((n for n in reversed(notes) if n.get("arm") in others and isinstance(n.get(FIT), Mapping)), None)
+        if last is None:
+            return None
+        at = others[last["arm"]].index("sparse")
+        found = {name: fits[at] for name, fits in last[FIT].items() if len(fits) > at}
+        return {name: [fit if prior == "sparse" else () for prior in self.priors] for name, fit in found.items()}
 
     def propose(self, view: View, q: int) -> list[Suggestion]:
         """The next q points, each as if those before it had been measured at the models' means."""

@@ -6,6 +6,7 @@ Letters as in the paper: n completed trials, D coordinates of the cube, d_e of t
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from itertools import islice
@@ -37,6 +38,7 @@ class View:
         arm: where several methods share one history, the name of this one: trials whose note has another `arm` are data
             from elsewhere to it. None: all trials are its own.
         extra: points of the cube that are about to be evaluated but are not in the history yet; they count as pending.
+        beside: the notes of such points, where they have one.
         only: the numbers of the trials to learn from; None: all.
     """
 
@@ -47,6 +49,7 @@ class View:
     arm: str | None = None
     extra: tuple[Array, ...] = ()  # each of D
     only: frozenset[int] | None = None
+    beside: tuple[Mapping[str, Any], ...] = ()
 
     def own(self, trial: Trial) -> bool:
         """Whether this method proposed the trial, and not another arm."""
@@ -117,9 +120,9 @@ class View:
         """The best trial of all arms, by the one rule for it (`history.incumbent`)."""
         return incumbent(self.history, self.goals, self.space)
 
-    def plus(self, x: Array) -> Self:
-        """The same with one more point under way.  x: D"""
-        return replace(self, extra=(*self.extra, x))
+    def plus(self, x: Array, note: Mapping[str, Any] | None = None) -> Self:
+        """The same with one more point under way, and its note.  x: D"""
+        return replace(self, extra=(*self.extra, x), beside=self.beside if note is None else (*self.beside, note))
 
     def thinned(self, most: int) -> Self:
         """The same with so many trials at most: the better half of them the best of all, the rest from all ranks alike."""

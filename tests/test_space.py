@@ -410,6 +410,10 @@ def test_constraints_that_no_point_satisfies_are_named() -> None:
     a, b = Float("a", 0.0, 1.0), Float("b", 0.0, 1.0)
     tight = [LinearConstraint({"a": 1.0, "b": 1.0}, 0.1)]  # the middle breaks it, a corner does not
     assert Space([a, b], tight).feasible({"a": 0.0, "b": 0.05})
+    high = Space([a, b], [LinearConstraint({"a": -1.0, "b": -1.0}, -1.9)])  # the other corner
+    assert high.feasible({"a": 1.0, "b": 0.95})
+    with pytest.raises(InputError, match=r"must differ; got \['a'\] more than once"):
+        Space([a, b, Float("a", 0.0, 2.0)])
     rules = [
         *tight,
         LinearConstraint({"a": -1.0}, -0.5),

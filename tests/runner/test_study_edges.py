@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 import alebo
 from alebo.history import State
 from alebo.methods import Sobol
+from alebo.runner import _claims
 
 SPACE = alebo.Space.from_bounds([(-1, 1)] * 3)
 GOAL = alebo.Minimize("loss")
@@ -60,6 +62,28 @@ def test_what_was_claimed_is_free_again_after_closing_and_keeps_its_number(tmp_p
     assert [t.number for t in again] == [0, 1, 3]
     assert [t.params for t in again[:2]] == [t.params for t in claimed]
     second.close()
+
+
+def test_a_study_that_claims_again_after_closing_lives_again(tmp_path: Path) -> None:
+    study = create(tmp_path, budget=4)
+    for _ in range(2):
+        study.claim(1)
+        assert study._storage.claims._held(study.worker)
+        study.close()
+        assert not study._storage.claims._held(study.worker)
+
+
+def test_a_lease_is_of_one_worker_and_not_of_those_beside_it(tmp_path: Path) -> None:
+    """As another process sees it: POSIX locks of one's own are invisible to oneself."""
+    claims = _claims.FileClaims(tmp_path / "s.log")
+    names = sorted((_claims.new_worker() for _ in range(3)), key=claims._place)
+    claims.live(names[1])
+    child = os.fork()
+    if child == 0:
+        seen = [_claims.FileClaims(tmp_path / "s.log")._held(name) for name in names]
+        os._exit(0 if seen == [False, True, False] else 1)
+    assert os.waitpid(child, 0)[1] == 0
+    claims.close()
 
 
 def test_a_trial_asked_by_hand_is_taken_over_when_it_is_stale(tmp_path: Path) -> None:

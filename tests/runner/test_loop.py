@@ -44,14 +44,14 @@ GOAL = alebo.Minimize("loss")
     ],
 )
 def test_limits_are_refused_beyond_their_edges(wrong: dict[str, Any], words: str) -> None:
-    given: dict[str, Any] = {"budget": None, "timeout": None, "memory": None, "max_failed": 0.5, **wrong}
+    given: dict[str, Any] = {"budget": None, "ahead": None, "timeout": None, "memory": None, "max_failed": 0.5, **wrong}
     with pytest.raises(alebo.InputError, match=words):
         _check(fn.sphere, **given)
 
 
 def test_limits_are_taken_at_their_edges(tmp_path: Path) -> None:
-    _check(fn.sphere, 1, 1e-9, 1e-9, 1.0)
-    _check(fn.sphere, None, None, None, 1e-9)
+    _check(fn.sphere, 1, None, 1e-9, 1e-9, 1.0)
+    _check(fn.sphere, None, None, None, None, 1e-9)
     study = alebo.Study.create(tmp_path / "s.log", SPACE, GOAL, method=Sobol(), budget=3)
     _set_budget(study, None)
     _set_budget(study, 1)
@@ -107,7 +107,8 @@ class HandStudy:
         self.while_away: list[Any] = []
         self.held: list[tuple[int, Any]] = []
 
-    def claim(self, count: int, *, stale_after: float | None) -> list[Trial]:
+    def claim(self, count: int, *, stale_after: float | None, begun: int) -> list[Trial]:
+        assert begun == count  # nothing is prepared ahead
         self.claimed.append((count, stale_after))
         if self.clock is not None:
             self.clock.now += self.ask
@@ -141,6 +142,7 @@ class HandPool:
     """Evaluations that give what is listed for them, at once; an error is raised, None never ends."""
 
     timeout: float | None = 7.0
+    queues = False
 
     def __init__(self, *results: Any, workers: int = 2, clock: Clock | None = None, took: float = 0.0) -> None:
         self.results, self.workers, self.clock, self.took = list(results), workers, clock, took

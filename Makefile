@@ -15,7 +15,7 @@ help:
 	@echo "make slow         the long statistical checks"
 	@echo "make lint types   what pre-commit checks; mypy --strict"
 	@echo "make audit        known vulnerabilities of the pinned packages (needs the network)"
-	@echo "make bench        the speed table"
+	@echo "make bench        what one ask costs, and whether it became slower (bench/history.jsonl; five minutes)"
 	@echo "make bench-quick  the main comparison in small, about five minutes"
 	@echo "make figures      the paper's tables and figures from stored runs"
 	@echo "make faults       the fault laboratory: kill, cut, flip and starve running studies (a quarter of an hour)"
@@ -63,7 +63,7 @@ types: $(READY)
 	$(BIN)/mypy
 
 bench: $(READY)
-	$(BIN)/python -m alebo.bench.speed
+	$(BIN)/python -m alebo.bench.speed_table
 
 bench-quick: $(READY)
 	$(BIN)/python -m alebo.bench quick

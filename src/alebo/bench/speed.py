@@ -36,23 +36,36 @@ def hartmann(D: int) -> Problem:
     return embed(functions.hartmann6(), D, name=f"speed-{D}")
 
 
-def prepared(D: int, n: int, dim: int, *, constrained: bool = False) -> alebo.Optimizer:
-    """An optimizer with n completed trials, uniform in its embedding, the last of which was proposed by the model."""
+def told(D: int, n: int, dim: int, *, constrained: bool = False) -> alebo.Optimizer:
+    """An optimizer with n completed trials, uniform in its embedding, and no model yet."""
     method = alebo.ALEBO(dim=dim)
     problem = hartmann(D)
     space = problem.space
     opt = alebo.Optimizer(space, CONSTRAINED if constrained else GOALS, method=method, seed=0)
     embedding = method.embedded(View(opt.history, space, opt.goals, 0)).embedding
     trials = []
-    for i, y in enumerate(embedding.domain.sample(n - 1, 1)):
+    for i, y in enumerate(embedding.domain.sample(n, 1)):
         x = np.clip(embedding.up(y), -1.0, 1.0)
         trials.append(
             Trial(i, space.decode(x), x, y, opt.goals.read(outcomes(problem, x, constrained)), State.COMPLETE)
         )
     opt.history = History(tuple(trials))
-    asked = opt.ask()[0]  # a warm start for the iteration that is measured
-    opt.tell(asked.number, outcomes(problem, asked.x, constrained))
     return opt
+
+
+def prepared(D: int, n: int, dim: int, *, constrained: bool = False) -> alebo.Optimizer:
+    """An optimizer with n completed trials, uniform in its embedding, the last of which was proposed by the model."""
+    opt = told(D, n - 1, dim, constrained=constrained)
+    asked = opt.ask()[0]  # a warm start for the iteration that is measured
+    opt.tell(asked.number, outcomes(hartmann(D), asked.x, constrained))
+    return opt
+
+
+def first_seconds(opt: alebo.Optimizer) -> float:
+    """CPU seconds of the first ask, with old data and nothing to go on from."""
+    start = time.process_time()
+    opt.ask()
+    return time.process_time() - start
 
 
 def outcomes(problem: Problem, x: Any, constrained: bool) -> Any:

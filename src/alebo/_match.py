@@ -162,7 +162,8 @@ class Matcher:
         missing = [n for n in free if n not in there and n not in self.given]
         if missing:
             raise self.wrong(
-                f"lacks {_listed(missing)}. Say which value each had there: Source(..., given={{{missing[0]!r}: ...}})."
+                f"lacks {_listed(missing)}. Say which value each had there: Source(..., given={{{missing[0]!r}: ...}}), or in "
+                f'study.toml: learn_from = [{{ path = "...", given = {{ {missing[0]} = ... }} }}].'
             )
         twice = [n for n in there if n in self.given]
         if twice:

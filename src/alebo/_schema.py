@@ -47,6 +47,21 @@ def _are_numbers(value: Any) -> bool:
     return isinstance(value, Mapping) and all(_is_text(k) and _is_number(v) for k, v in value.items())
 
 
+def _is_source(value: Any) -> bool:
+    if not isinstance(value, Mapping):
+        return _is_text(value)
+    parts = {"path": _is_text, "name": _is_text, "given": _are_scalars, "columns": _are_texts}
+    return "path" in value and all(k in parts and parts[k](v) for k, v in value.items())
+
+
+def _are_scalars(value: Any) -> bool:
+    return isinstance(value, Mapping) and all(_is_text(k) and _is_scalar(v) for k, v in value.items())
+
+
+def _are_texts(value: Any) -> bool:
+    return isinstance(value, Mapping) and all(_is_text(k) and _is_text(v) for k, v in value.items())
+
+
 def memory_bytes(value: Any) -> int | None:
     """Bytes of `"4 GB"` or of a number; None for anything else."""
     if _is_number(value):
@@ -75,6 +90,11 @@ PARAMETER = Kind(
     lambda v: isinstance(v, Mapping) or _is_scalar(v) or _is_list(v, _is_scalar),
 )
 
+LEARN_FROM = Kind(
+    'is a list of paths, or of { path = "old.csv", name = "march", given = { knob = 3.0 }, columns = { loss = "error" } }',
+    lambda v: bool(v) and _is_list(v, _is_source),
+)
+
 SCHEMA: dict[str, dict[str, Kind]] = {
     "study": {
         "name": TEXT,
@@ -84,6 +104,7 @@ SCHEMA: dict[str, dict[str, Kind]] = {
         "workers": _whole(1, 10_000),
         "ahead": _whole(0, 10_000),
         "max_failed": NUMBER,
+        "learn_from": LEARN_FROM,
     },
     "goals": {
         "minimize": NAMES,

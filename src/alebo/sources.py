@@ -70,8 +70,11 @@ class Source:
 
     def place(self) -> tuple[str, str] | None:
         """Storage and name of a source that is a stored study, to notice a study that would learn from itself."""
+        if isinstance(self.data, str | os.PathLike) and str(self.data).endswith(".toml") and Path(self.data).is_file():
+            described = _described(Path(self.data))
+            return _place(described.storage, described.name)
         found = _opened(self.data)
-        return None if found.where is None else _place(found.where, str(found.name))
+        return None if found.where is None else _place(found.where, str(found.known_as or found.name))
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,6 +89,7 @@ class _Opened:
     method: Method | None = None
     seed: int = 0
     where: str | None = None
+    known_as: str | None = None  # the name in its storage, where people call it otherwise
 
 
 def _opened(data: Any) -> _Opened:
@@ -132,11 +136,12 @@ def _from_path(path: str) -> _Opened:
         )
     ending = file.suffix.lower()
     if ending == ".toml":
-        studyfile = import_module("alebo.studyfile")  # above this layer: imported where a path asks for it
-        described = studyfile.load(file)
+        described = _described(file)
         if "://" not in described.storage and not Path(described.storage).exists():
             raise InputError(f"A source has been run; {path} has no evaluations yet: {described.storage} is not there.")
-        return _from_study(_runner().Study.open(described.storage, name=described.name))
+        called = file.resolve().parent.name if described.name == "study" else described.name  # march/study.toml: march
+        found = _from_study(_runner().Study.open(described.storage, name=described.name), called)
+        return replace(found, known_as=described.name)
     if ending == ".json":
         saved = read_saved(file)
         return _from_study(saved, file.stem)
@@ -147,6 +152,10 @@ def _from_path(path: str) -> _Opened:
         return _from_study(study.open(file, name=file.stem))
     except StudyError:
         return _from_study(study.open(file))
+
+
+def _described(file: Path) -> Any:
+    return import_module("alebo.studyfile").load(file)  # above this layer: imported where a path asks for it
 
 
 def _runner() -> Any:

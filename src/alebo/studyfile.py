@@ -11,11 +11,13 @@ from typing import Any
 
 from ._errors import InputError, StudyError
 from ._failures import FailureLimit
-from ._schema import SCHEMA, SECTIONS, Source, hardest_line, memory_bytes
+from ._schema import SCHEMA, SECTIONS, hardest_line, memory_bytes
+from ._schema import Source as Text
 from ._schema import line_of as line_of
 from .evaluator import CommandEvaluator, FunctionEvaluator
 from .goals import AtLeast, AtMost, Cost, Goal, Goals, Maximize, Minimize
 from .methods import ALEBO, METHODS, Method, build, default_method
+from .sources import Source, check_method
 from .space import Fixed, LinearConstraint, Space
 
 KEYS: dict[str, tuple[str, ...]] = {"": SECTIONS} | {
@@ -42,6 +44,7 @@ class StudyFile:
     memory: int | None = None
     max_failed: float = 0.5  # the share of evaluations that may fail
     baseline: tuple[dict[str, Any], ...] = ()  # points to evaluate first
+    sources: tuple[Source, ...] = ()  # earlier studies to learn from
     names_method: bool = True  # False: `method` is the default, and a stored study keeps its own
 
 
@@ -78,7 +81,7 @@ class _Reader:
 
     def __init__(self, path: Path, text: str, data: dict[str, Any], program: bool) -> None:
         self.path, self.data, self.program = path, data, program
-        self.source = Source(str(path), text)
+        self.source = Text(str(path), text)
         self.wrong = self.source.wrong
 
     def read(self) -> StudyFile:
@@ -118,6 +121,7 @@ class _Reader:
             memory=memory,
             max_failed=self.share(study),
             baseline=self.baseline(space),
+            sources=self.sources(study, method, space),
         )
 
     # -- the sections -------------------------------------------------------------------------------------------------
@@ -174,6 +178,21 @@ class _Reader:
             except InputError as error:
                 raise self.wrong(("baseline",), f"A baseline is a point of the space: {error}") from None
         return tuple(points)
+
+    def sources(self, study: Mapping[str, Any], method: Method, space: Space) -> tuple[Source, ...]:
+        """The sources of `learn_from`, their paths relative to this file. They are read when the study begins."""
+        found = []
+        for given in study.get("learn_from", ()):
+            row = {"path": given} if isinstance(given, str) else dict(given)
+            path = row.pop("path")
+            where = path if "://" in path else str((self.path.parent / path).resolve())
+            found.append(Source(where, **row))
+        try:
+            if found:
+                check_method(method, space)
+        except InputError as error:
+            raise self.wrong(("study", "learn_from"), str(error)) from None
+        return tuple(found)
 
     def share(self, study: Mapping[str, Any]) -> float:
         try:

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, TypeAlias
+from typing import Annotated, Any, TypeAlias
 
 import typer
 
@@ -155,6 +155,10 @@ def methods(
 
 _Study: TypeAlias = Annotated[str, typer.Argument(help="study.toml, or a journal file, or a database address.")]
 
+_LearnFrom: TypeAlias = Annotated[
+    list[str], typer.Option("--learn-from", help="An earlier study, a saved optimizer or a CSV file; repeatable.")
+]
+
 
 @app.command()
 def run(
@@ -167,6 +171,7 @@ def run(
     max_failed: Annotated[
         float | None, typer.Option(help="Share of evaluations that may fail; 0.5 unless study.toml says otherwise.")
     ] = None,
+    learn_from: _LearnFrom = [],  # noqa: B006
     log: Annotated[bool, typer.Option("--log", help="Print events where there is no terminal, too.")] = False,
     json_: Json = False,
 ) -> None:
@@ -174,7 +179,8 @@ def run(
     from .run import run as go
 
     with _stoppable("Stopped. The same command goes on from here."):
-        go(study, budget=budget, workers=workers, ahead=ahead, max_failed=max_failed, log=log, as_json=json_)
+        limits: dict[str, Any] = {"budget": budget, "workers": workers, "ahead": ahead, "max_failed": max_failed}
+        go(study, **limits, learn_from=learn_from, log=log, as_json=json_)
 
 
 @app.command()
@@ -191,6 +197,7 @@ def ask(
         bool,
         typer.Option("--semicolon", help="Separate columns by ; and write decimal commas, for such a spreadsheet."),
     ] = False,
+    learn_from: _LearnFrom = [],  # noqa: B006
     json_: Json = False,
 ) -> None:
     """The next points to measure by hand."""
@@ -204,6 +211,7 @@ def ask(
         output=output,
         force=force,
         semicolon=semicolon,
+        learn_from=learn_from,
         as_json=json_,
     )
 

@@ -26,12 +26,13 @@ def ask(
     output: Path | None,
     force: bool,
     semicolon: bool,
+    learn_from: Sequence[str] = (),
     as_json: bool,
 ) -> None:
     """The next points as a table, CSV or JSON."""
     if form not in ("table", "csv"):
         raise InputError(f"`--format` is table or csv; got {form!r}.")
-    study, _ = open_study(where, create=True)
+    study, _ = open_study(where, create=True, learn_from=learn_from)
     with study:
         space, outcomes = study.space, study.goals.outcomes
         layout = sheets.Layout.of(space, outcomes)

@@ -181,6 +181,7 @@ seed = {seed}
 storage = {_quoted(name + ".journal")}   # every step is written here; or postgresql://... for many machines
 # workers = 4          # evaluations at a time
 # ahead = 1            # trials that are prepared while all workers are busy
+# learn_from = ["../march/study.toml", "old.csv"]   # earlier studies of related tasks
 # max_failed = 0.5     # a run ends when more than this share of its evaluations failed
 
 [parameters]

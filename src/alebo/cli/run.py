@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -55,12 +55,20 @@ def run(
     ahead: int | None,
     max_failed: float | None,
     log: bool,
+    learn_from: Sequence[str] = (),
     as_json: bool,
 ) -> None:
     """Run until the budget is used."""
     words = err()
     with _storage_messages(words):
-        _run(where, words, budget=budget, workers=workers, ahead=ahead, max_failed=max_failed, log=log, as_json=as_json)
+        how: dict[str, Any] = {
+            "budget": budget,
+            "workers": workers,
+            "ahead": ahead,
+            "max_failed": max_failed,
+            "log": log,
+        }
+        _run(where, words, **how, learn_from=learn_from, as_json=as_json)
 
 
 def _run(
@@ -72,10 +80,11 @@ def _run(
     ahead: int | None,
     max_failed: float | None,
     log: bool,
+    learn_from: Sequence[str] = (),
     as_json: bool,
 ) -> None:
     remove_stale_folders()
-    study, file = open_study(where, create=True, program=True)
+    study, file = open_study(where, create=True, program=True, learn_from=learn_from)
     if file is None or file.evaluator is None:
         raise InputError(
             f"A run needs an [evaluator] with a command or a Python function; {redact(where)} has none. Add one, or "

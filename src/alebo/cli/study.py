@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import logging
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from .._errors import InputError, MissingPartError, StateError, StudyError
 from .._text import printable
+from .._urls import redact
 from ._out import SHOWN, cell, err, measured, out, plain, print_json, say, table
 from .sheet import guarded
 
@@ -20,15 +22,19 @@ if TYPE_CHECKING:
     from ..studyfile import StudyFile
 
 
-def open_study(where: str, *, create: bool, program: bool = False) -> tuple[Study, StudyFile | None]:
+def open_study(
+    where: str, *, create: bool, program: bool = False, learn_from: Sequence[str] = ()
+) -> tuple[Study, StudyFile | None]:
     """The study of a study.toml (begun if `create`), or of a journal file or database address.
 
-    `program`: check that the evaluator's program is there.
+    `program`: check that the evaluator's program is there. `learn_from`: sources beside those that the file names.
     """
     from .. import runner
 
     cls = runner.Study
     if not where.endswith(".toml"):
+        if learn_from:
+            raise InputError(f"`--learn-from` is for a study.toml that has not begun; got {redact(where)}.")
         place, _, name = where.partition("#")  # a database may hold several studies: address#name
         if "://" not in place and not Path(place).exists():
             raise StudyError(
@@ -49,6 +55,7 @@ def open_study(where: str, *, create: bool, program: bool = False) -> tuple[Stud
             f"Nothing was asked or run yet for {where}. Begin with: alebo run {where}, or alebo ask {where}."
         )
     _quiet()
+    logging.getLogger("alebo.sources").addHandler(logging.NullHandler())  # what it says is said below
     study = cls.create(
         file.storage,
         file.space,
@@ -57,13 +64,24 @@ def open_study(where: str, *, create: bool, program: bool = False) -> tuple[Stud
         seed=file.seed,
         budget=file.budget if create else None,  # looking at a study does not change it
         name=file.name,
+        sources=[*file.sources, *learn_from] if create else (),
     )
     if create:
+        _introduce(study)
         queue = study.optimizer().queue
         for point in file.baseline:
             if point not in queue:
                 study.enqueue(point)
     return study, file
+
+
+def _introduce(study: Study) -> None:
+    """Say, before the first trial, what is learned from and what of it was left out."""
+    history = study.history
+    for task in () if len(history) else history.sources:
+        say(err(), f"Learning from {task.name}: {len(task)} evaluations.")
+        for words in task.said:
+            say(err(), f"  {words}", "dim")
 
 
 def _quiet() -> None:
@@ -106,6 +124,7 @@ def best(where: str, *, everything: bool, output: Path | None, as_json: bool) ->
 
 def status(where: str, *, as_json: bool) -> None:
     """How the study stands."""
+    from ..methods import learned
     from ..methods._notes import approximation
     from ..methods.adaptive import finding
     from ..progress import snapshot, status_lines
@@ -115,6 +134,7 @@ def status(where: str, *, as_json: bool) -> None:
         history, goals, space = study.history, study.goals, study.space
         prepared = study.prepared()
     now = snapshot(history, goals, space=space)
+    told = learned(history, space, goals) if history.sources else []
     pending = [t.number for t in history.pending]
     failures = [{"number": t.number, "reason": t.reason} for t in history.failed]
     if as_json:
@@ -130,6 +150,7 @@ def status(where: str, *, as_json: bool) -> None:
                 "failures": failures,
                 "finding": finding(history),
                 "approximation": approximation(history),
+                **({"learned": [vars(s) for s in told]} if told else {}),
                 "storage": study.where,
             }
         )
@@ -145,6 +166,8 @@ def status(where: str, *, as_json: bool) -> None:
     for words in (finding(history), approximation(history)):
         if words is not None:
             say(show, words)
+    for source in told:
+        say(show, str(source))
     if pending:
         say(show, "pending: " + ", ".join(map(str, pending[:12])) + (", ..." if len(pending) > 12 else ""))
     if prepared:

@@ -7,7 +7,7 @@ from typing import Any
 
 from ..goals import Goals
 from ..history import History
-from ..methods import Method
+from ..methods import Learned, Method, learned
 from ..methods._fitted import Fitted
 from ..methods._notes import approximation
 from ..methods.adaptive import finding
@@ -52,12 +52,13 @@ class Diagnosis:
     unexplained: float | None = None  # as the method noted when it last said that its assumption fails
     finding: str | None = None  # what the arms of the adaptive method have found, in words
     approximation: str | None = None  # where the models learn from a part of the trials only, in words
+    learned: tuple[Learned, ...] = ()  # what earlier studies have told
     fitted: Fitted | None = None  # the method's models themselves, for figures
     sparse: SparseModel | None = None  # the sparse model of all parameters, for figures
 
     def to_dict(self) -> dict[str, Any]:
         """The numbers as plain data, for scripts."""
-        apart = ("fits", "importance", "verdicts", "reasons", "fitted", "sparse")
+        apart = ("fits", "importance", "verdicts", "reasons", "fitted", "sparse", "learned")
         plain = {k: v for k, v in vars(self).items() if k not in apart}
         return {
             **plain,
@@ -68,6 +69,7 @@ class Diagnosis:
             ],
             "importance": [vars(s) for s in self.importance],
             "verdicts": [vars(v) for v in self.verdicts],
+            "learned": [vars(s) for s in self.learned],
         }
 
 
@@ -108,6 +110,7 @@ def diagnose(
         unexplained=_unexplained(history),
         finding=finding(history),
         approximation=approximation(history),
+        learned=tuple(learned(history, space, goals)),
     )
     fitted = fit_models(history, space, goals, method=method, seed=seed) if models is None else models
     if fitted is not None:

@@ -26,7 +26,7 @@ def verdicts(d: Diagnosis) -> tuple[Verdict, ...]:
     """Plain words for the numbers, the warnings first."""
     rules = (
         _failures, _feasibility, _early, _fit, _assumption, _calibration, _noise, _faces, _rank, _contains, _stalled, _parameters, _arms,
-        _approximation,
+        _approximation, _sources,
     )  # fmt: skip
     said = [v for rule in rules for v in rule(d)]
     order = {"warning": 0, "note": 1, "good": 2}
@@ -137,6 +137,10 @@ def _arms(d: Diagnosis) -> Sequence[Verdict]:
 
 def _approximation(d: Diagnosis) -> Sequence[Verdict]:
     return () if d.approximation is None else [Verdict("approximation", "note", d.approximation)]
+
+
+def _sources(d: Diagnosis) -> Sequence[Verdict]:
+    return [Verdict("sources", "note", str(source)) for source in d.learned]
 
 
 def _calibration(d: Diagnosis) -> Sequence[Verdict]:

@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from .._errors import InputError
+from ._learned import Learned as Learned
+from ._learned import learned as learned
 from ._method import Method as Method
 from ._method import Setting as Setting
 from ._method import Suggestion as Suggestion

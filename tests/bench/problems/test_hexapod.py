@@ -138,7 +138,7 @@ def test_a_robot_that_really_diverges_is_noticed(monkeypatch: pytest.MonkeyPatch
     stiff.actuator_gainprm[:, 0], stiff.actuator_biasprm[:, 1] = 1e9, -1e9
     stiff.actuator_biasprm[:, 2] = 1e7
     stiff.actuator_forcelimited[:] = 0
-    monkeypatch.setattr(h, "_robot", lambda: (mujoco, stiff, mujoco.MjData(stiff), start))
+    monkeypatch.setattr(h, "_robot", lambda *_: (mujoco, stiff, mujoco.MjData(stiff), start))
     monkeypatch.chdir(tmp_path)
     with pytest.raises(alebo.EvaluationError, match="diverged"):
         h.simulate(random_gait(0))

@@ -99,15 +99,16 @@ def oscillate(gait: ArrayLike) -> Array:
     return np.repeat(rise * (offset + amplitude * np.cos(angles + phase)), HOLD, axis=0)
 
 
-def simulate(gait: ArrayLike) -> Walk:
+def simulate(gait: ArrayLike, *, load: float = 1.0, slope: float = 0.0) -> Walk:
     """Walk for 30 s with these 72 numbers; a simulation that diverges raises EvaluationError.
 
+    `load` multiplies the mass of the torso; `slope` is that of the ground, uphill towards the goal, in radians.
     reward = 10 - |x_final - x_goal| - 0.25 mean_t |dq_t| - 10 mean_t |h_t - h_target|, at most 10.
     """
     gait = np.asarray(gait, dtype=float)
     if gait.shape != (len(NAMES),) or not np.all(np.isfinite(gait)):
         raise InputError(f"A gait is {len(NAMES)} finite numbers in the order of NAMES; got shape {gait.shape}.")
-    mujoco, model, data, start = _robot()
+    mujoco, model, data, start = _robot(load, slope)
     states = _rollout(mujoco, model, data, start, oscillate(gait))
     if not np.all(np.isfinite(states)) or np.abs(states[:, 1 + model.nq :]).max() > 1e3:
         raise EvaluationError(DIVERGED)
@@ -120,7 +121,7 @@ def simulate(gait: ArrayLike) -> Walk:
 
 
 @cache
-def _robot() -> tuple[Any, Any, Any, Array]:
+def _robot(load: float = 1.0, slope: float = 0.0) -> tuple[Any, Any, Any, Array]:
     try:
         import mujoco
         import mujoco.rollout
@@ -130,6 +131,11 @@ def _robot() -> tuple[Any, Any, Any, Array]:
         ) from None
     text = resources.files(__package__).joinpath("data/hexapod.xml").read_text()
     model = mujoco.MjModel.from_xml_string(text)
+    model.body_mass[1] *= load
+    model.body_inertia[1] *= load
+    if slope:
+        down = float(np.linalg.norm(model.opt.gravity))
+        model.opt.gravity[:] = (-down * math.sin(slope), 0.0, -down * math.cos(slope))
     data = mujoco.MjData(model)
     start = np.zeros(mujoco.mj_stateSize(model, mujoco.mjtState.mjSTATE_FULLPHYSICS))
     mujoco.mj_getState(model, data, start, mujoco.mjtState.mjSTATE_FULLPHYSICS)

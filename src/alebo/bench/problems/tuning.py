@@ -47,16 +47,20 @@ SPACE = Space(
 
 
 @cache
-def _folds() -> tuple[tuple[Array, Array, Array, Array], ...]:
+def _folds(data: str = "breast_cancer") -> tuple[tuple[Array, Array, Array, Array], ...]:
     try:
-        from sklearn.datasets import load_breast_cancer
+        from sklearn.datasets import load_breast_cancer, load_wine
         from sklearn.model_selection import StratifiedKFold
     except ImportError:
         raise MissingPartError(
             'The tuning job needs scikit-learn, which is not installed. Run: pip install "alebo[tuning]"'
         ) from None
-    X, y = load_breast_cancer(return_X_y=True)
-    y = 1.0 - y  # 1 is malignant
+    if data == "wine":  # the second of three cultivars against the others
+        X, kind = load_wine(return_X_y=True)
+        y = (kind == 1).astype(float)
+    else:
+        X, y = load_breast_cancer(return_X_y=True)
+        y = 1.0 - y  # 1 is malignant
     parts = StratifiedKFold(FOLDS, shuffle=True, random_state=0).split(X, y)
     return tuple((X[a], y[a], X[b], y[b]) for a, b in parts)
 
@@ -86,9 +90,9 @@ def _prepare(p: dict[str, Any], train: Array, y: Array, test: Array) -> tuple[Ar
     return train, test
 
 
-def log_loss(values: Any) -> float:
-    """The mean log loss over three folds for 22 values in the order of SPACE."""
-    folds = _folds()
+def log_loss(values: Any, data: str = "breast_cancer") -> float:
+    """The mean log loss over three folds for 22 values in the order of SPACE; `data`: breast_cancer or wine."""
+    folds = _folds(data)
     from sklearn.ensemble import HistGradientBoostingClassifier
     from sklearn.linear_model import LogisticRegression
     from sklearn.pipeline import make_pipeline

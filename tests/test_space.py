@@ -422,3 +422,165 @@ def test_constraints_that_no_point_satisfies_are_named() -> None:
     ]
     with pytest.raises(InputError, match=r"none does: .*0\.1; .*-0\.5; .* 2\.0; .* 3\.0\. Loosen"):
         Space([a, b], rules)
+
+
+# -- the edges of what a parameter may be --------------------------------------------------------------------------------------
+
+
+def test_parameters_and_rules_cannot_be_changed_and_can_be_keys() -> None:
+    for made, field in (
+        (Float("a", 0, 1), "low"),
+        (Fidelity("a", 0, 1), "low"),
+        (Int("a", 0, 1), "low"),
+        (Categorical("a", ["u", "v"]), "choices"),
+        (Fixed("a", 1), "value"),
+        (LinearConstraint({"a": 1.0}, 1.0), "upper"),
+    ):
+        with pytest.raises(AttributeError):
+            setattr(made, field, 5)
+    assert len({Float("a", 0, 1), Float("a", 0, 1), Fidelity("b", 0, 1), Int("a", 0, 1), Fixed("a", 1)}) == 4
+    assert (Fidelity("b", 0.5, 3).target, Float("a", 0, 1).log, Int("n", 0, 1).log) == (3.0, False, False)
+
+
+def test_the_largest_whole_numbers() -> None:
+    for low, high in ((0, 10**12), (-(10**12), 0)):
+        space = Space([Int("n", low, high)])
+        for n in (low, low + 1, high - 1, high):
+            assert space.decode(space.encode({"n": n})) == {"n": n}
+    for low, high in ((0, 10**12 + 1), (-(10**12) - 1, 0)):
+        with pytest.raises(InputError, match="at most 1000000000000 in size"):
+            Int("n", low, high)
+
+
+@pytest.mark.parametrize(
+    ("build", "words"),
+    [
+        (lambda: Float("a", 1, 2, log="yes"), r"`log` of 'a' is True or False; got 'yes'"),  # type: ignore[arg-type]
+        (lambda: Float("a", 1e300, math.nextafter(1e300, 2e300), log=True), "until its ends differ"),
+        (lambda: Float("a", True, 2), "finite numbers for 'a'"),
+        (lambda: Float("a", 1e9, 1e9 + 0.5, step=2), "whole number of steps"),  # no step at all fits
+        (lambda: LinearConstraint({"a": 0.0}, 1.0), "one non-zero coefficient"),
+        (lambda: LinearConstraint({"a": 1.0}, math.inf), "finite"),
+        (lambda: Space([Float("a", 0, 1), Fixed("f", "w")], [LinearConstraint({"f": 1}, 1)]), "on a linear scale; 'f'"),
+        (
+            lambda: Space([Float("a", 0, 1), Categorical("c", [1, 2])], [LinearConstraint({"c": 1}, 1)]),
+            "on a linear scale; 'c'",
+        ),
+        (
+            lambda: Space([Float("a", 0, 1), Int("n", 1, 9, log=True)], [LinearConstraint({"n": 1}, 1)]),
+            "on a linear scale; 'n'",
+        ),
+    ],
+)
+def test_what_a_parameter_or_rule_cannot_be(build: Any, words: str) -> None:
+    with pytest.raises(InputError, match=words):
+        build()
+
+
+def test_what_a_parameter_or_rule_just_can_be() -> None:
+    assert Float("a", 1e300, math.nextafter(1e300, 2e300)).high > 1e300  # on a linear scale its ends differ
+    assert Float("a", 1, 2, log=np.bool_(True)).log  # type: ignore[arg-type]
+    assert Float("a", 0, 1, step=1).rounded(0.6) == 1.0
+    assert Int("n", 1, 2, log=True).low == 1
+    assert LinearConstraint({"a": 1.0, "b": 0.0}, 0.0).value({"a": 3, "b": 9}) == 3.0
+    assert Float("a", 0, 10, step=0.25).rounded(3.3) == 3.25
+    assert Float("a", 0, 10, step=0.25).rounded(99.0) == 10.0
+    assert Float("a", 0.001, 10, digits=3).rounded(0.0123456) == 0.0123
+    assert Float("a", 0.001, 10, digits=1).rounded(3.4) == 3.0
+    assert [Float("a", 0, 1).gridded, Float("a", 0, 1, step=0.5).gridded, Float("a", 0, 1, digits=2).gridded] == [
+        False,
+        True,
+        True,
+    ]
+
+
+def test_choices_are_found_by_value_and_kind() -> None:
+    nan = math.nan
+    space = Space([Categorical("c", ["u", 0, 1, nan, None])])
+    for value, place in (("u", 0), (np.int64(0), 1), (1.0, 2), (nan, 3), (None, 4)):
+        assert int(np.argmax(space.encode({"c": value}))) == place
+    for wrong in (True, np.bool_(False), 2, "v"):
+        with pytest.raises(InputError, match="'c' is one of"):
+            space.encode({"c": wrong})
+    logical = Space([Categorical("c", [False, True])])
+    assert logical.canonical({"c": np.bool_(True)}) == {"c": True}
+    with pytest.raises(InputError, match="'c' is one of"):
+        logical.canonical({"c": 1})
+    assert Space([Float("a", 0, 1), Fixed("f", nan)]).canonical({"a": 1, "f": nan})["a"] == 1.0
+
+
+def test_more_short_forms() -> None:
+    space = Space.from_dict(
+        {
+            "a": [1, 2, 3],
+            "b": [True, False],
+            "c": "xy",
+            "d": {"choices": [1, 2]},
+            "e": {"low": 0, "high": 2},
+            "f": {"type": "fidelity", "low": 1, "high": 2},
+        }
+    )
+    assert space.parameters == (
+        Categorical("a", [1, 2, 3]),
+        Categorical("b", [True, False]),
+        Fixed("c", "xy"),
+        Categorical("d", [1, 2]),
+        Float("e", 0, 2),
+        Fidelity("f", 1, 2),
+    )
+    assert space.coordinates() == {
+        "a": slice(0, 3),
+        "b": slice(3, 5),
+        "d": slice(5, 7),
+        "e": slice(7, 8),
+        "f": slice(8, 9),
+    }
+
+
+def test_which_spaces_are_equal_continuous_and_without_names() -> None:
+    a, b = Float("x0", 0, 1), Float("x1", 0, 1)
+    rule = LinearConstraint({"x0": 1}, 0.5)
+    assert Space([a, b], [rule]) == Space([a, b], [LinearConstraint({"x0": 1}, 0.5)])
+    assert Space([a, b], [rule]) != Space([a, b])
+    assert Space([a, b]) != Space([a])
+    assert Space([a]) != "a"
+    assert Space([a, b]).positional
+    for other in ([b, a], [a, Int("x1", 0, 1)], [a, Float("y", 0, 1)]):
+        assert not Space(other).positional
+    for rough in (Int("n", 0, 1), Categorical("c", ["u", "v"]), Float("s", 0, 1, step=0.5), Float("s", 0, 1, digits=2)):
+        assert not Space([a, rough]).continuous
+    real = Space([a, Fixed("f", 1), Float("l", 1, 2, log=True)])
+    assert real.continuous
+    x = np.array([[0.1234567, -2.0]])
+    assert real.snap(x) is x
+
+
+def test_a_whole_number_on_a_log_scale_lies_in_the_middle_of_its_bin() -> None:
+    space = Space([Int("n", 1, 100, log=True)])
+    low, high = math.log(0.5), math.log(100.5)
+    for n in (1, 10, 100):
+        middle = 0.5 * (math.log(n - 0.5) + math.log(n + 0.5))
+        assert space.encode({"n": n})[0] == pytest.approx(2 * (middle - low) / (high - low) - 1, abs=1e-14)
+    assert Space([Float("a", -8.0, 4.0)]).encode({"a": -8.0 - 4e-9}).tolist() == [-1.0]
+
+
+def test_rounding_errors_are_forgiven_to_a_billionth_of_the_size() -> None:
+    for c, upper, size in ((0.1, 0.0, 1.0), (0.1, 5.0, 5.0), (-7.0, 5.0, 7.0)):
+        space = Space([Float("a", -100, 100)], [LinearConstraint({"a": c}, upper)])
+        for share, holds in ((0.8, True), (1.2, False)):
+            assert space.feasible({"a": (upper + share * 1e-9 * size) / c}) is holds
+    for low, high in ((-8.0, 1.0), (1.0, 8.0)):
+        space = Space([Float("a", 0, 1), Fidelity("level", low, high)])
+        for off, at in ((0.0, True), (0.8, True), (1.2, False)):
+            assert space.at_target({"a": 0.5, "level": high - off * 8e-9}) is at
+            assert space.at_target({"a": 0.5, "level": high + off * 8e-9}) is at
+    assert Space([Float("a", 0, 1)]).at_target({"a": 0.5})
+
+
+def test_values_that_no_number_can_be_are_refused() -> None:
+    space = Space([Float("a", 0, 1), Int("n", -4, 9)])
+    for wrong in ({"a": 10**400, "n": 1}, {"a": None, "n": 1}, {"a": 0.5, "n": 10}, {"a": 0.5, "n": -5}):
+        with pytest.raises(InputError):
+            space.check(wrong)
+    space.check({"a": 0, "n": -4.0})
+    space.check({"a": 1, "n": 9.0})

@@ -13,7 +13,7 @@ from scipy.optimize import linprog
 import alebo
 from alebo.geometry import containment as C
 from alebo.geometry import gaussian, hesbo, hypersphere, identity
-from alebo.geometry.section import Section, section
+from alebo.geometry.section import Section, _orthonormal, section
 
 EMBEDDINGS = {"hypersphere": hypersphere, "gaussian": gaussian, "hesbo": hesbo}
 
@@ -234,3 +234,60 @@ def test_bad_input_is_refused_with_a_message(change, message):
 def test_bad_optimum_is_refused_with_a_message():
     with pytest.raises(alebo.InputError, match=r"T and z must have the shapes \(d, 20\)"):
         alebo.contains_optimum(identity(20), np.eye(3), np.zeros(3))
+
+
+@pytest.mark.parametrize("direction", [(2.0, -1.0), (1.0, -3.0), (5.0, -4.0)])
+def test_a_slice_that_touches_a_corner_meets_the_cube_and_one_just_beyond_does_not(direction):
+    """Through (1, 1) and past the rest of the square; its point nearest to the centre lies outside."""
+    M = np.array(direction)[:, None] / np.linalg.norm(direction)
+    p = np.ones(2) - M @ (M.T @ np.ones(2))
+    assert np.abs(p).max() > 1.05
+    assert Section(p, M).reach() == pytest.approx(1.0, abs=1e-12)
+    assert Section(p, M).meets_cube()
+    assert Section(0.999999 * p, M).meets_cube()
+    assert not Section(1.000001 * p, M).meets_cube()
+    assert Section(1.000001 * p, M)._certify() is False
+    assert Section(0.99 * p, M)._certify() is True
+
+
+def test_a_slice_of_one_point_is_inside_up_to_rounding():
+    none = np.zeros((3, 0))
+    for off, meets in ((0.5e-9, True), (2e-9, False)):
+        for sign in (1.0, -1.0):
+            cut = Section(np.array([0.0, sign * (1.0 + off), 0.5]), none)
+            assert cut.meets_cube() is meets
+            assert cut.reach() == 1.0 + off
+
+
+def test_a_slice_solves_its_equations_or_does_not_exist():
+    rng = np.random.default_rng(4)
+    A, x0 = rng.normal(size=(20, 4)), rng.uniform(-1, 1, 20)
+    A = np.column_stack([A, A[:, 0] + A[:, 1], np.zeros(20)])  # a dependent column and an empty one
+    T = rng.normal(size=(2, 20))
+    z = rng.normal(size=2)
+    cut = section(A, x0, T, z)
+    assert cut is not None
+    assert cut.directions.shape == (20, 2)  # four directions less two equations
+    np.testing.assert_allclose(cut.directions.T @ cut.directions, np.eye(2), atol=1e-12)
+    np.testing.assert_allclose(cut.directions.T @ cut.point, 0.0, atol=1e-12)  # nearest to the centre
+    for w in rng.normal(size=(5, 2)):
+        x = cut.point + cut.directions @ w
+        np.testing.assert_allclose(T @ x, z, atol=1e-10)
+        y = np.linalg.lstsq(A, x - x0, rcond=None)[0]
+        np.testing.assert_allclose(x0 + A @ y, x, atol=1e-10)
+    every = np.eye(20)
+    assert section(A, x0, every, x0 + rng.normal(size=20)) is None  # twenty equations, four unknowns
+    exact = section(A, x0, every, x0 + A[:, 1])
+    assert exact is not None
+    assert exact.directions.shape == (20, 0)
+    np.testing.assert_allclose(exact.point, x0 + A[:, 1], atol=1e-10)
+
+
+@pytest.mark.parametrize("narrow", [1.0, 1e-2, 1e-5])
+def test_columns_become_orthonormal_however_ill_conditioned(narrow):
+    rng = np.random.default_rng(0)
+    A = rng.normal(size=(30, 5)) @ np.diag([1.0, 1.0, 1.0, 1.0, narrow])
+    A[:, 4] += A[:, 0]
+    Q = _orthonormal(A)
+    np.testing.assert_allclose(Q.T @ Q, np.eye(5), atol=1e-10)
+    np.testing.assert_allclose(Q @ (Q.T @ A), A, atol=1e-8)

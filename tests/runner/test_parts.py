@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import signal
+import threading
 import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -14,10 +16,21 @@ import pytest
 import alebo
 from alebo.goals import Goals, Outcome
 from alebo.history import State, Trial
-from alebo.runner import _claims, _patience, _spool
+from alebo.runner import _claims, _patience, _spool, _trials
 from alebo.runner._patience import Away, Patience
 from alebo.runner._pools import reason_of
-from alebo.runner._records import check_owner, compare, constraints_of, plain, shown, span_of, trial_of
+from alebo.runner._records import (
+    amended,
+    amended_keys,
+    check_owner,
+    compare,
+    constraints_of,
+    plain,
+    shown,
+    span_of,
+    trial_of,
+)
+from alebo.runner._waiting import WAITING, begun_by, waits
 from tests.conftest import require_module
 
 SPACE = alebo.Space.from_bounds([(-1, 1)] * 4)
@@ -291,3 +304,105 @@ def test_asking_and_appending_leave_the_lease_of_a_worker_alone(tmp_path: Path) 
         assert seen_held()
     claims.close()
     assert not seen_held()
+
+
+# -- what processes of one study must have in common ---------------------------------------------------------------------------------
+
+
+def test_the_bytes_and_times_of_leases_are_those_of_every_other_process() -> None:
+    """Processes of different releases share a study: they lock the same bytes, and agree on who is dead."""
+    assert (_claims.APPEND, _claims.ASK, _claims.FIRST_WORKER) == (0, 1, 16)
+    assert (_claims.BEAT, _claims.LEASE) == (2.0, 20.0)
+    assert _claims.number_of("alebo") == 698450919314817538  # from SHA-256
+    assert _trials.ATTEMPTS == 10
+    assert (Patience("here").seconds, Patience("here").first, Patience("here").longest) == (600.0, 0.2, 5.0)
+
+
+def test_a_lease_is_renewed_until_it_is_given_back_whatever_fails_meanwhile(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_claims, "BEAT", 0.01)
+    claims, beats = _claims.FileClaims(tmp_path / "s.log"), []
+
+    def renew() -> None:
+        beats.append(threading.current_thread())
+        raise OSError("away")
+
+    monkeypatch.setattr(claims, "renew", renew)
+    claims.live("one")
+    claims.live("two")
+    until = time.monotonic() + 20
+    while len(beats) < 4 and time.monotonic() < until:
+        time.sleep(0.01)
+    assert len(beats) >= 4
+    assert len(set(beats)) == 1  # one thread for both
+    assert beats[0].daemon
+    claims.close()
+    beats[0].join(10)
+    assert not beats[0].is_alive()
+    assert claims.places == set()
+
+
+def test_a_lock_file_that_was_deleted_is_made_again_with_its_locks(tmp_path: Path) -> None:
+    claims, me = _claims.FileClaims(tmp_path / "s.log"), _claims.new_worker()
+    claims.live(me)
+    os.unlink(claims.path)
+    claims.renew()
+    assert os.path.exists(claims.path)
+    child = os.fork()
+    if child == 0:
+        other = _claims.FileClaims(tmp_path / "s.log")
+        os._exit(0 if other._held(me) and not other._held("another") else 1)
+    assert os.waitpid(child, 0)[1] == 0
+    claims.close()
+    assert not claims._held(me)
+
+
+def test_a_wait_is_told_at_once_and_every_ten_seconds_and_looks_for_a_signal(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    clock, looks, ranges = Clock(), [], []
+    monkeypatch.setattr(_patience.time, "monotonic", clock.monotonic)
+    monkeypatch.setattr(_patience.time, "sleep", clock.sleep)
+    monkeypatch.setattr(_patience.random, "uniform", lambda *ends: ranges.append(ends) or 1.0)
+    patience = Patience("here", seconds=60.0, check=lambda: looks.append(clock.now))
+    began = clock.now
+
+    def access() -> str:
+        if clock.now < began + 27.0:
+            raise Away("x")
+        return "back"
+
+    with caplog.at_level("WARNING", "alebo.runner.storage"):
+        assert patience.wait_for(access) == "back"
+    said = [r.getMessage() for r in caplog.records]
+    # pauses of 0.2, 0.4, 0.8, 1.6, 3.2, 5, 5, ...: 11.2 is the first look more than ten seconds later, then 21.2 not, then 26.2
+    assert [m.split("up to ")[1] for m in said[:-1]] == ["60 seconds.", "49 seconds.", "34 seconds."]
+    assert said[-1] == "The database of here answers again."
+    assert set(ranges) == {(0.5, 1.5)}
+    assert max(clock.naps) == pytest.approx(0.2)
+    assert np.diff(looks).max() <= 0.2 + 1e-9
+    caplog.clear()
+    assert patience.wait_for(lambda: "there") == "there"
+    assert not caplog.records
+
+
+def test_who_prepares_a_trial_and_who_begins_it() -> None:
+    owner = {"worker": "w", "attempt": 2, "at": 5.0, WAITING: True}
+    assert waits(SimpleNamespace(user_attrs={"owner": owner}))  # type: ignore[arg-type]
+    begun = begun_by(owner)
+    assert not waits(SimpleNamespace(user_attrs={"owner": begun}))  # type: ignore[arg-type]
+    assert {k: v for k, v in begun.items() if k != "at"} == {"worker": "w", "attempt": 2}
+    assert begun["at"] == pytest.approx(time.time(), abs=60.0)
+    for bare in ({}, {"owner": None}):
+        assert not waits(SimpleNamespace(user_attrs=bare))  # type: ignore[arg-type]
+
+
+def test_a_corrected_trial_is_the_copy_with_more_corrections() -> None:
+    short, long = {"earlier": [1], "v": "short"}, {"earlier": [1, 2], "v": "long"}
+    for first, second in ((short, long), (long, short)):
+        found = amended({"amended:3": first, "amended-copy:3": second, "amended:x": {}, "other:4": {}, "budget": 5})
+        assert found == {3: long}
+    assert amended({"amended:0": {"v": 1}, "amended-copy:0": {"v": 2}}) == {0: {"v": 1}}  # the first of equals
+    assert amended_keys(4, twice=True) == ["amended:4", "amended-copy:4"]
+    assert amended_keys(4, twice=False) == ["amended:4"]

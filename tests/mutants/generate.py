@@ -54,6 +54,7 @@ def unseen(text: str) -> list[tuple[Place, Place]]:
             isinstance(node, ast.Raise)
             or (isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING")
             or (isinstance(node, ast.Call) and ast.unparse(node.func).startswith("log."))
+            or (isinstance(node, ast.keyword) and node.arg == "strict")
         ):
             parts.append(node)
     return [

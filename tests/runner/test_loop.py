@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import alebo
+from alebo._checks import prepared_ahead
 from alebo._failures import FailureLimit, full_stop
 from alebo.history import State, Trial
 from alebo.methods import Sobol
@@ -361,3 +362,93 @@ def test_the_lock_of_asking_goes_with_its_connection_and_is_not_given_back_by_an
             claims._run("SELECT 1")  # another connection, which takes the leases of the workers again
     end = ["invalidated", "closed", "pg_try_advisory_lock", "1"] if lost else ["pg_advisory_unlock"]
     assert said == ["pg_try_advisory_lock", "pg_advisory_lock", *end]
+
+
+# -- trials prepared ahead -----------------------------------------------------------------------------------------------------
+
+
+class PreparingStudy(HandStudy):
+    """One whose trials can be prepared; those in `lost` are another worker's when they are to begin."""
+
+    lost: tuple[int, ...] = ()
+
+    def claim(self, count: int, *, stale_after: float | None, begun: int) -> list[Trial]:
+        out = super().claim(count, stale_after=stale_after, begun=count)
+        self.claimed[-1] = (count, begun)
+        return out
+
+    def begin(self, trial: Trial) -> bool:
+        self.held.append((trial.number, "begun"))
+        return trial.number not in self.lost
+
+
+@pytest.mark.parametrize("queues", [False, True])
+def test_a_prepared_trial_is_begun_by_the_worker_that_is_free_first(
+    queues: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = Clock()
+    monkeypatch.setattr(evaluate.time, "monotonic", clock.monotonic)
+    started: list[int] = []
+    announced: list[int] = []
+    steps: list[Any] = []
+    pool, study = HandPool(*[None] * 4, workers=1), PreparingStudy(4)
+    futures: list[Future[Any]] = []
+
+    def start(trial: Trial) -> Running:
+        started.append(trial.number)
+        futures.append(Future())
+        return Running(trial, futures[-1], None, clock.now)
+
+    monkeypatch.setattr(pool, "queues", queues)
+    monkeypatch.setattr(pool, "start", start)
+    made = loop(study, pool, on_start=lambda trial: announced.append(trial.number), on_step=steps.append)
+    made.ahead = 2
+    seen: list[Any] = []
+
+    def wait(waited: list[Any], seconds: float) -> None:
+        seen.append((list(started), list(announced), [r.trial.number for r in made.running if r.waiting], seconds))
+        clock.now += 3.0
+        futures[len(steps)].set_result(float(len(steps)))
+
+    monkeypatch.setattr(made, "_wait", wait)
+    made.go()
+    assert study.claimed == [(3, 1), (1, 0), (1, 0), (2, 0), (3, 1)]  # one begins, two wait; then as many as began
+    assert study.held == [(1, "begun"), (2, "begun"), (3, "begun")]
+    assert study.told == [(k, float(k)) for k in range(4)]
+    assert announced == [0, 1, 2, 3]  # when they begin, and once
+    assert [waiting for _, _, waiting, _ in seen] == [[1, 2], [2, 3], [3], []]
+    first = [started for started, *_ in seen]
+    assert first == (
+        [[0, 1, 2], [0, 1, 2, 3], [0, 1, 2, 3], [0, 1, 2, 3]] if queues else [[0], [0, 1], [0, 1, 2], [0, 1, 2, 3]]
+    )
+    assert {seconds for *_, seconds in seen} == {math.inf}  # no worker is free: nothing to look for meanwhile
+    assert [s.evaluation_seconds for s in steps] == [3.0] * 4  # from when the worker was free
+
+
+def test_a_prepared_trial_that_another_worker_took_is_left_to_it() -> None:
+    study = PreparingStudy(4)
+    study.lost = (2,)
+    made = loop(study, HandPool(0.0, 1.0, 2.0, 3.0, workers=2))
+    made.ahead = 1
+    made.go()
+    assert sorted(study.told) == [(0, 0.0), (1, 1.0), (3, 3.0)]
+    assert (made.finished, made.running) == (3, [])
+
+
+def test_a_queued_trial_that_ended_before_anybody_looked_is_begun_and_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    study, started = PreparingStudy(3), []
+    pool = HandPool(0.0, 1.0, 2.0, workers=1)
+    monkeypatch.setattr(pool, "queues", True)
+    made = loop(study, pool, on_start=lambda trial: started.append(trial.number))
+    made.ahead = 2
+    made.go()
+    assert study.told == [(0, 0.0), (1, 1.0), (2, 2.0)]
+    assert study.held == [(1, "begun"), (2, "begun")]
+    assert started == [0, 1, 2]
+
+
+def test_how_often_it_looks() -> None:
+    assert (evaluate.POLL, evaluate.IDLE, evaluate.LOOK) == (0.05, 0.5, 0.2)
+    assert [prepared_ahead(None, n) for n in (1, 2, 7)] == [0, 1, 1]
+    assert [prepared_ahead(n, 1) for n in (0, 1, 5)] == [0, 1, 5]
+    assert loop(HandStudy(0), HandPool()).ahead == 0

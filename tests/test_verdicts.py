@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from alebo.diagnostics import Diagnosis, Fit, Importance, verdicts
+from alebo.methods import Learned
 
 
 def fit(**change: Any) -> Fit:
@@ -47,6 +48,7 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "assumption": ({"unexplained": 0.2}, {"unexplained": None}),
     "arms": ({"finding": "12 of the last 20 evaluations were proposed by 'full'."}, {"finding": None}),
     "approximation": ({"approximation": "The models learn from 500 of 812 trials."}, {"approximation": None}),
+    "sources": ({"learned": (Learned("march", 40, 0.81, 0.9, 0.7),)}, {"learned": ()}),
     "good_fit": ({"fits": (fit(r2=0.71),)}, {"fits": (fit(r2=0.69),)}),
     "overconfident": ({"fits": (fit(coverage=0.75),)}, {"fits": (fit(coverage=0.88),)}),
     "noisy": ({"fits": (fit(noise_share=0.4),)}, {"fits": (fit(noise_share=0.1),)}),

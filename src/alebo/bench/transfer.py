@@ -2,6 +2,7 @@
 
     python -m alebo.bench.transfer run hartmann6 --seeds 0,1,2      writes lines to results/transfer/hartmann6.jsonl
     python -m alebo.bench.transfer table                            the table of all that is there
+    python -m alebo.bench.transfer cost                             CPU seconds of an ask with 500 source evaluations
 
 The seeds take two source studies by the default method in turn; each has a task of its own where tasks are drawn (a shift).
 A run that is in the file already is not made again.
@@ -32,6 +33,7 @@ Array: TypeAlias = NDArray[np.float64]
 RESULTS = Path("results/transfer")
 LONG, SHORT = 100, 50  # evaluations of source studies and of studies without sources; of those with sources
 STUDIES = 2  # source studies of a pair
+NEARLY = 0.99  # of what a study without sources gains: also reported, because its last digits take long
 FIRST = 5  # best source points that are first points, in the comparison
 SHIFT = 0.1  # largest move of an active parameter of Hartmann6, of its range
 VARIANTS = ("none", "sources", "first points", "other function", "negated", "noise")
@@ -185,14 +187,14 @@ def rows(runs: Sequence[Mapping[str, Any]]) -> Iterator[list[str]]:
                 continue
             at = {n: np.array([r["trace"][n - 1] for r in found if len(r["trace"]) >= n]) for n in (25, SHORT, LONG)}
             cells = [_mean(values) for values in at.values()]
-            reach = [_reached(r["trace"], plain[r["seed"]][-1]) for r in found]
+            reach = [[_reached(r["trace"], plain[r["seed"]], share) for r in found] for share in (1.0, NEARLY)]
             weights = [sum(r["weight"]) for r in found if r["weight"]]
             yield [
                 name,
                 what,
                 str(len(found)),
                 *cells,
-                f"{np.median(reach):.0f}" if np.isfinite(np.median(reach)) else f"> {SHORT}",
+                *(f"{np.median(n):.0f}" if np.isfinite(np.median(n)) else f"> {SHORT}" for n in reach),
                 f"{np.mean(weights):.2f}" if weights else "",
                 f"{np.mean([r['ask_seconds'] / len(r['trace']) for r in found]):.2f}",
             ]
@@ -201,42 +203,58 @@ def rows(runs: Sequence[Mapping[str, Any]]) -> Iterator[list[str]]:
 def _mean(values: Array) -> str:
     if not len(values):
         return ""
-    error = values.std(ddof=1) / np.sqrt(len(values)) if len(values) > 1 else float("nan")
-    return f"{values.mean():.4g} ± {error:.2g}"
+    if len(values) == 1:
+        return f"{values[0]:.4g}"
+    return f"{values.mean():.4g} ± {values.std(ddof=1) / np.sqrt(len(values)):.2g}"
 
 
-def _reached(trace: Sequence[float], level: float) -> float:
+def _reached(trace: Sequence[float], plain: Sequence[float], share: float) -> float:
+    """Evaluations until this share of what a study without sources gained after its first evaluation was reached."""
+    level = plain[0] + share * (plain[-1] - plain[0])
     return next((float(i + 1) for i, v in enumerate(trace) if v <= level), float("inf"))
 
 
 HEAD = (
-    "pair",
-    "source",
-    "seeds",
-    "after 25",
-    f"after {SHORT}",
-    f"after {LONG}",
-    "evaluations to reach none's last",
-    "weight",
+    *("pair", "source", "seeds", "after 25", f"after {SHORT}", f"after {LONG}"),
+    *("evaluations to reach none's last", f"{100 * NEARLY:.0f} % of it", "weight", "CPU s per ask"),
 )
 
 
 def table(runs: Sequence[Mapping[str, Any]]) -> str:
     """The table as Markdown: mean and standard error of the best value, minimised, after so many evaluations."""
-    head = (*HEAD, "CPU s per ask")
-    lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
+    lines = ["| " + " | ".join(HEAD) + " |", "|" + "---|" * len(HEAD)]
     return "\n".join(lines + ["| " + " | ".join(row) + " |" for row in rows(runs)])
+
+
+def cost(evaluations: int = 500, asks: int = 30) -> str:
+    """CPU seconds of an ask with a source of so many evaluations, and without; and of reading the source once."""
+    problem = _hartmann(0)
+    X = generator(0, "transfer", "cost").random((evaluations, problem.D))
+    old = alebo.Optimizer(problem.space, problem.goals, method="sobol")
+    for row in X:
+        old.tell(dict(zip(problem.space.names, row.tolist(), strict=True)), hartmann6_value(row[list(problem.axes)]))
+    began = time.process_time()
+    alebo.Optimizer(problem.space, problem.goals, sources=[old])
+    once = time.process_time() - began
+    with_, without = (np.mean(search(problem, 0, asks, sources=s)[2]) for s in ([old], ()))
+    return (
+        f"{evaluations} source evaluations, D = {problem.D}, {asks} asks: {with_:.2f} CPU s an ask, {without:.2f} without; "
+        f"{once:.1f} s once, when the study begins."
+    )
 
 
 def main(arguments: Sequence[str]) -> None:
     parser = argparse.ArgumentParser(prog="python -m alebo.bench.transfer", description=__doc__)
-    parser.add_argument("what", choices=["run", "table"])
+    parser.add_argument("what", choices=["run", "table", "cost"])
     parser.add_argument("pair", nargs="?", choices=list(PAIRS))
     parser.add_argument("--seeds", default="0,1,2")
     parser.add_argument("--variants", default=None, help="separated by commas; left out: all of the pair")
     given = parser.parse_args(arguments)
     if given.what == "table":
         print(table(load()))
+        return
+    if given.what == "cost":
+        print(cost())
         return
     for name in [given.pair] if given.pair else PAIRS:
         chosen = given.variants.split(",") if given.variants else PAIRS[name].variants

@@ -215,11 +215,25 @@ class _Seen:
 
     @classmethod
     def of(cls, source: ARDGP, X: Array) -> _Seen:
+        """The points, remembered for the next of the processes that are asked about the same ones."""
+        global _last
+        known = _last
+        if known is not None and known[0] is source and np.array_equal(known[1], X):
+            return known[2]
+        made = cls._made(source, X)
+        _last = source, X.copy(), made
+        return made
+
+    @classmethod
+    def _made(cls, source: ARDGP, X: Array) -> _Seen:
         centre, earlier = source._scaled
         Z = (X - centre) / source.lengthscales
         k, slope = kernel_of(squared_distances(Z, earlier), source.kernel)
         U = math.sqrt(source.variance) * (k @ source._root_inverse.T)
         return cls(Z, (X - centre) / _wide(source), slope, U, U @ _z(source))
+
+
+_last: tuple[ARDGP, Array, _Seen] | None = None
 
 
 def _wide(source: ARDGP) -> float:

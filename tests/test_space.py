@@ -584,3 +584,9 @@ def test_values_that_no_number_can_be_are_refused() -> None:
             space.check(wrong)
     space.check({"a": 0, "n": -4.0})
     space.check({"a": 1, "n": 9.0})
+
+
+def test_of_many_rules_that_no_point_satisfies_four_are_named() -> None:
+    rules = [LinearConstraint({"a": -1.0}, -2.0 - k) for k in range(6)]
+    with pytest.raises(InputError, match=r"<= -2\.0; .* <= -5\.0\. Loosen"):
+        Space([Float("a", 0.0, 1.0)], rules)

@@ -304,3 +304,9 @@ def test_an_unbounded_polytope_says_so() -> None:
 def test_bad_inequalities(A: np.ndarray, b: np.ndarray) -> None:
     with pytest.raises(InputError, match=r"`A y <= b` with finite A"):
         Polytope(A, b)
+
+
+def test_beyond_8000_inequalities_are_many():
+    rng = np.random.default_rng(0)
+    A = rng.normal(size=(8001, 2))
+    assert [Polytope(A[:m], np.ones(m)).many for m in (7999, 8000, 8001)] == [False, False, True]

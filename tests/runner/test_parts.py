@@ -96,7 +96,7 @@ def test_a_worker_is_dead_when_its_process_is_gone_or_its_lock_was_long_free(
     child = os.fork()
     if child == 0:
         os._exit(0)
-    time.sleep(0.1)
+    os.waitid(os.P_PID, child, os.WEXITED | os.WNOWAIT)
     assert _claims._gone(f"{host}:{child}:{machine}:x")  # a zombie has ended
     os.waitpid(child, 0)
     clock = Clock()

@@ -14,6 +14,7 @@ import alebo
 from alebo.methods import Sobol
 from alebo.methods._method import Method
 from alebo.runner._claims import NoClaims
+from alebo.runner._files import _is_journal
 from alebo.runner._journal import _explained
 from alebo.runner._records import _method_data, _name_of, _same_method, needs_method
 
@@ -104,3 +105,10 @@ def test_why_a_file_could_not_be_written() -> None:
     full = _explained(Path("s.log"), OSError(errno.ENOSPC, "full"))
     assert "free disk space; s.log could not grow" in str(full)
     assert "must be writable; s.log is not" in str(_explained(Path("s.log"), OSError(errno.EACCES, "no")))
+
+
+def test_a_journal_is_known_by_one_of_its_first_64_lines(tmp_path: Path) -> None:
+    path = tmp_path / "s.log"
+    for damaged, known in ((0, True), (63, True), (64, False)):
+        path.write_bytes(b"\x00damaged\n" * damaged + b'{"op_code":0}\n')
+        assert _is_journal(path) is known

@@ -2,6 +2,7 @@
 
     python -m alebo.bench.calibration            the table (about ten minutes)
     python -m alebo.bench.calibration quick 100  its first cell, on embeddings 100 to 109
+    python -m alebo.bench.calibration intervals  another table: how often 95 % intervals of the full-space model hold
 
 Hartmann6 in D = 100; training and 300 test points uniform in the embedding; 2-sd coverage, R2 and mean log density of the
 test points, each the mean over ten embeddings. ARD is BoTorch's default GP on the same points scaled to the unit cube.
@@ -13,6 +14,7 @@ import math
 import sys
 import warnings
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import torch
@@ -20,6 +22,8 @@ import torch
 from alebo.bench.problems import PROBLEMS
 from alebo.geometry import hypersphere
 from alebo.models import fit_gp, sample_gp
+from alebo.models.ard_fit import fit_ard
+from alebo.models.priors import ARDPrior, dense
 
 TEST = 300
 EMBEDDINGS = 10
@@ -94,7 +98,43 @@ def main(cells: list[tuple[int, int]], first: int = 0) -> None:
             print(f"| {n} | {dim} | {name} | {r2:.3f} | {coverage:.3f} | {density:.3f} |", flush=True)
 
 
+def covered(n: int, prior: ARDPrior, *, known: bool, sets: int, fresh: int = 300) -> list[float]:
+    """For each data set of n points, the share of fresh noisy outcomes that the 95 % intervals hold.
+
+    The function of two parameters is smooth, and a quarter of the variance is noise, reported or not.
+    """
+    shares, sd = [], 0.5
+    for seed in range(sets):
+        rng = np.random.default_rng(seed)
+        U = rng.random((n + fresh, 2))
+        X = 2.0 * U - 1.0
+        values = np.sin(2.0 * X[:, 0]) + X[:, 1] + sd * rng.standard_normal(n + fresh)
+        gp = fit_ard(U[:n], values[:n], prior, variances=np.full(n, sd**2) if known else None)
+        mean, variance = (t.numpy() for t in gp.posterior(torch.from_numpy(U[n:])))
+        noise = sd**2 if known else float(gp.noises.mean()) * gp.scale**2
+        shares.append(float(np.mean(np.abs(values[n:] - mean) <= 1.959964 * np.sqrt(variance + noise))))
+    return shares
+
+
+def intervals(sizes: tuple[int, ...] = (53, 67, 200), sets: int = 40) -> None:
+    """Print how often the intervals hold, by who knows the noise, with the standard error over data sets."""
+    print(f"| 95 % intervals of the full-space model hold | {' | '.join(f'{n} points' for n in sizes)} |")
+    print("|---|" + "---|" * len(sizes))
+    free = replace(dense(2), noise_density=None)
+    for name, prior, known in (
+        ("with reported noise", dense(2), True),
+        ("with inferred noise", dense(2), False),
+        ("with inferred noise, and no prior of it", free, False),
+    ):
+        rows = [covered(n, prior, known=known, sets=sets) for n in sizes]
+        cells = [f"{np.mean(r):.3f} ± {np.std(r, ddof=1) / math.sqrt(sets):.3f}" for r in rows]
+        print(f"| {name} | {' | '.join(cells)} |", flush=True)
+
+
 if __name__ == "__main__":
     torch.set_num_threads(1)
+    if sys.argv[1:2] == ["intervals"]:
+        intervals()
+        sys.exit()
     quick = sys.argv[1:2] == ["quick"]
     main([(100, 6)] if quick else [(100, 6), (100, 12), (50, 6)], int(sys.argv[2]) if len(sys.argv) > 2 else 0)

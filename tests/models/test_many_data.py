@@ -41,9 +41,19 @@ def test_with_many_observations_most_kernels_are_those_of_the_asks_before():
     then = sample_gp(Y[:201], values[:201], seed=1, warm=first.memory)
     again = sample_gp(Y[:202], values[:202], seed=2, warm=[*then.memory, *first.memory])
     remembered = [ChainState.unpack(m).hyperparameters().U for m in [*then.memory, *first.memory]]
-    old = [any(torch.equal(U, known) for known in remembered) for U in again.U]
     assert len(again.U) == 12
-    assert CHAINS + CHAINS <= sum(old) < 12  # all that there are, and what a refused transition repeats
+    assert torch.equal(again.U[CHAINS:], torch.stack(remembered))  # all that there are
+    drawn = torch.stack([ChainState.unpack(m).hyperparameters().U for m in again.memory])
+    assert torch.equal(again.U[:CHAINS], drawn)  # one move of each chain
+    moved = [not any(torch.equal(U, known) for known in remembered) for U in drawn]
+    stayed = [torch.equal(U, known) for U, known in zip(drawn, remembered[:CHAINS], strict=True)]
+    assert any(moved)
+    assert [a != b for a, b in zip(moved, stayed, strict=True)] == [
+        True
+    ] * CHAINS  # new, or refused and so its own last
+    assert all(
+        m[-1] != b[-1] for m, b in zip(again.memory, then.memory, strict=True)
+    )  # every chain's steps were steered
 
 
 def test_the_chains_that_did_not_move_are_the_next_to_move():

@@ -130,6 +130,7 @@ def test_the_committed_results_are_all_readable() -> None:
         "figures",
         "hosts",
         "importance",
+        "transfer",
         "workers",
     }
     assert len(results.complete) > 100

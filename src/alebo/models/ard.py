@@ -23,6 +23,7 @@ from torch import Tensor
 from .._errors import InputError
 from .._seeds import generator
 from ._algebra import LOG_2PI, kernel_of, safe_cholesky, squared_distances
+from ._process import Process
 from .priors import NOISE_FLOOR, Kernel
 from .surrogate import Marginals, Mixture, Surrogate
 
@@ -35,7 +36,7 @@ NEAR = 0.05  # a log lengthscale this near to the typical one is not worth remem
 
 
 @dataclass(frozen=True, eq=False)
-class ARDGP:
+class ARDGP(Process):
     """A fitted process, frozen. Outcomes are standardised inside; `posterior` answers in the user's units."""
 
     X: Array  # n x D
@@ -174,28 +175,6 @@ class ARDGP:
         jitter = np.full(len(points), 1e-6 * max(1e-3 * self.variance, 1.0))
         return replace(self, X=points.numpy(), targets=v, noises=jitter, log_density=math.nan)
 
-    def conditioned(self, X: Tensor, v: Tensor) -> ARDGP:
-        """The same process with noiseless observations `v`, standardised, at `X`.  k x D, k"""
-        return replace(
-            self,
-            X=np.concatenate([self.X, X.detach().numpy()]),
-            targets=np.concatenate([self.targets, v.detach().numpy()]),
-            noises=np.concatenate([self.noises, np.full(len(X), NOISE_FLOOR)]),
-        )
-
-    def believing(self, points: Tensor) -> ARDGP:
-        """The process as if these points had been measured and found at its mean: for pending points.  k x D"""
-        return self.conditioned(points, self.marginals(points).mean[0])
-
-    def leave_one_out(self) -> tuple[Tensor, Tensor]:
-        """Mean and standard deviation at each point as predicted from the others, in the user's units.  -> n, n"""
-        precision = np.square(self._root_inverse).sum(0)
-        mean = self.targets - self._weights[0] / precision
-        return (
-            torch.from_numpy(self.shift + self.scale * mean),
-            torch.from_numpy(self.scale / np.sqrt(precision)),
-        )
-
     def log_likelihood(self) -> float:
         """The log marginal likelihood of the standardised outcomes."""
         white = self._root_inverse @ (self.v.numpy() - self.mean)
@@ -213,11 +192,6 @@ class ARDGP:
             for larger in (1.0, 2.0, 4.0)
         ]
         return self.log_likelihood() - max(model.log_likelihood() for model in exact)
-
-    def loo_log_density(self) -> float:
-        """The summed log density of each standardised observation given all others (Rasmussen and Williams, eq. 5.10)."""
-        precision = np.square(self._root_inverse).sum(0)
-        return float(0.5 * (np.log(precision) - self._weights[0] ** 2 / precision - LOG_2PI).sum())
 
     @property
     def memory(self) -> Sequence[Any]:

@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from ._algebra import LOG_2PI, kernel_of, safe_cholesky, squared_distances
+from ._process import Process
 from .ard import ARDGP, DRAWS
 from .informed import Data
 from .outcomes import thinned
@@ -45,7 +46,7 @@ NOISE = (-8.0, 3.0)  # and of the log of the noise variance
 
 
 @dataclass(frozen=True, eq=False)
-class CoregionalGP:
+class CoregionalGP(Process):
     """The process of the present task, conditioned on the data of both; a `Surrogate` of the present one."""
 
     source: ARDGP  # the earlier task
@@ -163,37 +164,10 @@ class CoregionalGP:
         jitter = np.full(len(at.Z), 1e-6 * max(1.0, 1e-3 * self.amplitude**2))
         return replace(self, X=points.numpy(), targets=v, noises=jitter)
 
-    def conditioned(self, X: Tensor, v: Tensor) -> CoregionalGP:
-        """The same process with noiseless observations `v`, standardised, at `X`.  k x D, k"""
-        return replace(
-            self,
-            X=np.concatenate([self.X, X.detach().numpy()]),
-            targets=np.concatenate([self.targets, v.detach().numpy()]),
-            noises=np.concatenate([self.noises, np.full(len(X), NOISE_FLOOR)]),
-        )
-
-    def believing(self, points: Tensor) -> CoregionalGP:
-        """The process as if these points had been measured and found at its mean: for pending points.  k x D"""
-        return self.conditioned(points, self.marginals(points).mean[0])
-
-    def leave_one_out(self) -> tuple[Tensor, Tensor]:
-        """Mean and standard deviation at each point as predicted from the others, in the user's units.  -> n, n"""
-        precision = np.square(self._root_inverse).sum(0)
-        mean = self.targets - self._weights[0] / precision
-        return (
-            torch.from_numpy(self.shift + self.scale * mean),
-            torch.from_numpy(self.scale / np.sqrt(precision)),
-        )
-
     def log_likelihood(self) -> float:
         """The log likelihood of the standardised outcomes, given the earlier data."""
         white = self._root_inverse @ (self.targets - self._prior_mean(self._seen))
         return float(np.log(self._root_inverse.diagonal()).sum() - 0.5 * (white @ white) - 0.5 * len(white) * LOG_2PI)
-
-    def loo_log_density(self) -> float:
-        """The summed log density of each standardised observation given all others."""
-        precision = np.square(self._root_inverse).sum(0)
-        return float(0.5 * (np.log(precision) - self._weights[0] ** 2 / precision - LOG_2PI).sum())
 
     def noise_evidence(self) -> float:
         """By how much the data are more likely with the fitted noise than without any: a log likelihood ratio."""

@@ -54,7 +54,7 @@ def scores(model: OutcomeModels, view: View, handicaps: Sequence[float], outcome
     out = -start(mixture, handicaps)
     values = (mixture.shift + mixture.scale * mixture.v).numpy()
     for trial, value in zip(view.trials, values, strict=True):
-        log = foresight(trial.note.get(FORESEEN), outcome, float(value), mixture.scale)
+        log = log_densities(trial.note.get(FORESEEN), outcome, float(value), mixture.scale)
         if log is None or len(log) != len(out):
             continue
         out = MEMORY * out + np.maximum(log - log.max(), -WORST)
@@ -68,7 +68,7 @@ def start(mixture: Mixture, handicaps: Sequence[float]) -> Array:
     return np.array([h + AHEAD for h in handicaps] + [0.0] * extra if extra else handicaps, dtype=float)
 
 
-def foresight(note: Any, outcome: str, value: float, scale: float) -> Array | None:
+def log_densities(note: Any, outcome: str, value: float, scale: float) -> Array | None:
     """The log density that each model of a note gave to what came, in units of `scale`, up to a constant.
 
     None where the note has none of this outcome.

@@ -29,7 +29,7 @@ from ..models.outcomes import Compression, Standardisation, reported_variances, 
 from ..models.priors import NOISE_FLOOR, dense, sparse
 from ..models.surrogate import Surrogate
 from ..space import Space
-from ._foreseen import DOUBT, FIRST, FORESEEN, MEMORY, WORST, expectation, foresight
+from ._foreseen import DOUBT, FIRST, FORESEEN, MEMORY, WORST, expectation, log_densities
 from ._method import Method, Suggestion
 from ._outcomes import OutcomeModels
 from ._view import EmbeddedView, View
@@ -236,7 +236,7 @@ def weights(history: History, goals: Goals) -> list[float]:
         values = tamed(values)
         scale = Standardisation.of(values).scale
         for trial, value in zip(complete, values, strict=True):
-            logs = foresight(trial.note.get(FORESEEN), FIRST, float(value), scale)
+            logs = log_densities(trial.note.get(FORESEEN), FIRST, float(value), scale)
             if logs is None or len(logs) <= count:
                 continue
             logs = np.maximum(logs - logs.max(), -WORST)

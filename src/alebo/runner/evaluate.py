@@ -208,12 +208,12 @@ class _Loop:
         for r in [r for r in self.running if r.waiting][: max(free, 0)]:
             self._begin(r)
         self.freed.clear()
-        room = self.pool.workers + self.ahead - len(self.running)
-        if room <= 0:
+        wanted = self.pool.workers + self.ahead - len(self.running)
+        if wanted <= 0:
             return
         free = max(0, self.pool.workers - len(self.running))
         start = time.monotonic()
-        trials = self.study.claim(room, stale_after=self.stale_after, begun=free)
+        trials = self.study.claim(wanted, stale_after=self.stale_after, begun=free)
         self.asking += time.monotonic() - start
         for i, trial in enumerate(trials):
             if i < free and self.on_start is not None:

@@ -22,9 +22,9 @@ Run: TypeAlias = tuple[list[Hyperparameters], ChainState]  # the kernels that a 
 
 FEW = 30  # observations beyond which a first model's chains start short
 CHEAP = (
-    100  # observations up to which all kernels are drawn anew, and every later chain that starts does so from nothing
+    100  # observations up to which all kernels are drawn again, and every later chain that starts does so from nothing
 )
-LEAST_MOVES = 2  # kernels that are drawn anew with any number of observations
+LEAST_MOVES = 2  # kernels that are drawn again with any number of observations
 NEWEST = 10  # outcomes by which kernels of the asks before are judged
 
 

@@ -17,6 +17,7 @@ from alebo.history import History, State, Trial
 from alebo.methods import _full_space
 from alebo.methods._full_space import FullSpaceArm, full_space_arms
 from alebo.methods._view import View
+from alebo.models import Mixture
 
 D = 6
 SPACE = Space.from_bounds([(-1.0, 1.0)] * D)
@@ -113,6 +114,22 @@ def test_the_acquisition_knows_pending_and_failed_points_and_the_cost() -> None:
     several = view(goals=[Minimize("value"), Maximize("other")])
     both = arm._acquisition(arm.surrogate(several), several, 0)
     assert not isinstance(both, LogEI | PerCost)
+
+
+def test_at_the_end_of_the_budget_the_models_mean_counts_most_where_there_is_no_noise() -> None:
+    arm, far = ARMS["sparse"], np.random.default_rng(1).random((8, D))
+    ends = {budget: replace(view(), history=replace(view().history, budget=budget)) for budget in (15, 16)}
+    model = arm.surrogate(view())
+    assert not model.noisy
+    late, early = (evaluate(arm._acquisition(model, ends[budget], 0), far) for budget in (15, 16))
+    np.testing.assert_allclose(late, evaluate(model.log_ei(None, None, 0.1), far))
+    np.testing.assert_allclose(early, evaluate(model.log_ei(None, None), far))
+    assert (late < early).any()
+    part = model.objectives[0].models[0]
+    loud = replace(model, objectives=(Mixture((replace(part, noises=part.noises + 0.1),)),))
+    np.testing.assert_allclose(
+        evaluate(arm._acquisition(loud, ends[15], 0), far), evaluate(loud.log_ei(None, None), far)
+    )
 
 
 def test_points_are_learned_in_the_unit_cube_and_a_batch_as_if_measured() -> None:

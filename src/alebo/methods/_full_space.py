@@ -46,6 +46,7 @@ WIDEST = 5.0  # times the typical lengthscale: no box is wider than that for a p
 FAR = 256  # points over the whole cube or region
 BEST = 3  # of all these points are climbed from, and the best of the FAR: most climbs begin near the incumbent, because
 ITERATIONS = 60  # in many dimensions the largest acquisition of all often lies in a corner where nothing is known
+LATE, LATE_DOUBT = 0.2, 0.1  # in the last share of the budget so much of the models' standard deviation counts
 NAMED = 8  # parameters at most that a finding names
 RELEVANT = 0.95  # share of the inverse squared lengthscales that the named parameters make up
 
@@ -76,7 +77,7 @@ class Region:
         patience = max(self.least_patience, view.space.dimension // 10)
         side, won, lost = self.length, 0, 0
         for trial, gain in zip(view.trials, gains(view.trials, view.goals), strict=True):
-            if not view.own(trial):
+            if not view.own(trial) or trial.number < view.begun:
                 continue
             won, lost = (won + 1, 0) if gain > 0.0 else (0, lost + 1)
             if won == self.successes:
@@ -210,7 +211,8 @@ class FullSpaceArm:
             return model.acquisition(pending, seed)
         failed = [view.space.snap(t.x) for t in view.history.failed]
         avoided = torch.from_numpy(0.5 * (np.array(failed) + 1.0)) if failed else None
-        acquisition: Acquisition = model.log_ei(pending, avoided)
+        late = view.ends_within(LATE) and not model.noisy and not model.constraints and model.cost is None
+        acquisition: Acquisition = model.log_ei(pending, avoided, LATE_DOUBT if late else 1.0)
         return acquisition if model.cost is None else PerCost(acquisition, model.cost)
 
     def _found(self, model: OutcomeModels, view: View) -> dict[str, Any]:

@@ -155,7 +155,7 @@ class OutcomeModels:
             return PerLook(acquisition, self.objectives, log_cost)
         return acquisition if self.cost is None else PerCost(acquisition, self.cost)
 
-    def log_ei(self, pending: Tensor | None = None, failed: Tensor | None = None) -> LogEI:
+    def log_ei(self, pending: Tensor | None = None, failed: Tensor | None = None, doubt: float = 1.0) -> LogEI:
         """Constrained log-EI over the best posterior mean at a feasible point: what the other papers' methods maximise.
 
         Pending points count as measured at the models' means; failed ones as bad as the worst, or they would come again.
@@ -175,7 +175,7 @@ class OutcomeModels:
                 objective.believing(pending),
                 tuple(c.believing(pending) for c in constraints),
             )
-        return LogEI(objective, constraints, best=best)
+        return LogEI(objective, constraints, best=best, doubt=doubt)
 
     def reference(self) -> Array | None:
         """The given reference point, maximised; None where one of them is to be inferred."""

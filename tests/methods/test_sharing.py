@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -76,6 +78,41 @@ def test_every_arm_proposes_once_then_the_one_that_improves_gets_three_of_four()
         asked.append(arm)
         values.append(best if arm == "one" else 20.0)
     assert asked[-24:].count("two") == 6
+
+
+def promised(values, arms, log_ei, budget=None):
+    """The view in which every trial of an arm promised this log-EI."""
+    trials = [replace(t, note={**t.note, "log_ei": log_ei}) for t in history(values, arms).trials]
+    return View(History(tuple(trials), budget), SPACE, GOALS, 0)
+
+
+@pytest.mark.parametrize(("log_ei", "turns"), [(-3.4, 2), (-3.6, 4)])
+def test_a_leader_that_promises_little_gets_every_other_evaluation(log_ei, turns):
+    asked = ["initial", "one", "two", "one", "one"]
+    values = [10.0, 9.0, 20.0, 8.0, 7.0]
+    now = promised(values, asked, log_ei)
+    ahead: list[str] = []
+    for _ in range(8):
+        ahead.append(Sharing().next(now, ["one", "two"], ahead))
+    assert ahead.count("two") == turns
+
+
+def test_the_last_two_promises_of_the_leader_count():
+    seen = promised([10.0, 9.0, 20.0, 8.0, 7.0], ["initial", "one", "two", "one", "one"], -9.0)
+    trials = seen.history.trials
+    hopeful = (*trials[:3], replace(trials[3], note={"arm": "one", "log_ei": 0.0}), trials[4])
+    assert Sharing()._promises_little(seen, "one")
+    assert not Sharing()._promises_little(replace(seen, history=History(hopeful)), "one")
+    assert not Sharing()._promises_little(view([1.0], ["one"]), "one")  # it noted no promise
+    assert not Sharing(faint=-20.0)._promises_little(seen, "one")
+
+
+def test_scores_and_region_start_again_with_a_new_search():
+    seen = view([10.0, 5.0, 4.0, 20.0], ["initial", "local", "local", "local"])
+    assert Sharing().scores(seen, ["local"])["local"] > 0.0
+    assert Sharing().scores(replace(seen, begun=3), ["local"]) == {"local": 0.0}
+    assert Region().side(replace(seen, arm="local")) == 1.6
+    assert Region().side(replace(seen, arm="local", begun=2)) == 0.8
 
 
 def test_an_arm_that_starts_to_improve_takes_over():

@@ -28,10 +28,14 @@ class Sharing(Settings):
     memory: float = setting(0.93, "by this factor an improvement counts less after every further evaluation")
     lead: int = setting(4, "all but one of so many evaluations go to the arm that improved most lately")
     final: float = setting(0.2, "the last share of the budget belongs to that arm alone")
+    faint: float = setting(
+        -3.5,
+        "log-EI below which the leader's latest proposals promise little: then every other evaluation is the others'",
+    )
     patience: int = setting(9, "an arm that has not improved in so many of its evaluations in a row is not in the lead")
 
     def __post_init__(self) -> None:
-        self._numbers(memory=(0.0, 1.0), final=(0.0, 1.0))
+        self._numbers(memory=(0.0, 1.0), final=(0.0, 1.0), faint=(-math.inf, math.inf))
         self._counts(lead=2, patience=1)
 
     def scores(self, view: View, arms: Sequence[str]) -> dict[str, float | None]:
@@ -39,7 +43,7 @@ class Sharing(Settings):
         gained, used, idle = dict.fromkeys(arms, 0.0), dict.fromkeys(arms, 0.0), dict.fromkeys(arms, 0)
         for trial, gain in zip(view.trials, gains(view.trials, view.goals), strict=True):
             arm = trial.note.get("arm")
-            if arm in gained:
+            if arm in gained and trial.number >= view.begun:
                 for name in arms:
                     gained[name] *= self.memory
                     used[name] *= self.memory
@@ -68,10 +72,16 @@ class Sharing(Settings):
         if not others:
             return leader
         shared = sum(arm in last for arm in asked)
-        aside = shared % self.lead == self.lead - 1 and not view.ends_within(self.final)
+        every = 2 if self._promises_little(view, leader) else self.lead
+        aside = shared % every == every - 1 and not view.ends_within(self.final)
         if scores[leader] <= NOTHING:  # nothing improves lately: in turn, and mostly those that at least come near
             return waiting if aside else min(self.near(view, arms) or arms, key=lambda name: last[name])
         return min(others, key=lambda name: last[name]) if aside else leader
+
+    def _promises_little(self, view: View, arm: str) -> bool:
+        """Whether the arm itself expected little of its last two proposals."""
+        promised = [t.note["log_ei"] for t in view.history if t.note.get("arm") == arm and "log_ei" in t.note][-2:]
+        return bool(promised) and max(promised) < self.faint
 
     def near(self, view: View, arms: Sequence[str]) -> list[str]:
         """The arms of whose latest evaluations half or more were better than half of all evaluations."""

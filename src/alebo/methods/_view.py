@@ -40,6 +40,7 @@ class View:
         extra: points of the cube that are about to be evaluated but are not in the history yet; they count as pending.
         beside: the notes of such points, where they have one.
         only: the numbers of the trials to learn from; None: all.
+        begun: the number of the trial with which the present search began (see `_basins`).
     """
 
     history: History
@@ -50,6 +51,7 @@ class View:
     extra: tuple[Array, ...] = ()  # each of D
     only: frozenset[int] | None = None
     beside: tuple[Mapping[str, Any], ...] = ()
+    begun: int = 0
 
     def own(self, trial: Trial) -> bool:
         """Whether this method proposed the trial, and not another arm."""

@@ -25,7 +25,10 @@ from ..geometry import Embedding
 from ..goals import Goals, Outcome
 from ..history import History, State
 from ..space import Space
+from ._basins import elsewhere
 from ._design import sobol_points
+from ._findings import finding as finding
+from ._findings import shares as shares
 from ._fitted import Fitted, by_outcome
 from ._full_space import MOST_TRIALS, FullSpaceArm, full_space_arms
 from ._method import Method, Suggestion, Supports, setting
@@ -40,13 +43,6 @@ log = logging.getLogger(__name__)
 
 FIRST = (8, 5)  # first points at most: in the embedding, and in the whole cube
 SHARE_OF_FIRST = 3  # and together at most one in so many of the budget
-RECENT = 20  # evaluations that a finding speaks of
-EXPLAINED = 0.9  # share of the variation, predicted leave-one-out, from which the sparse model's parameters are named
-BETS = {
-    "embedding": "few directions matter",
-    "initial": "points before the first model",
-    "source": "the best points of earlier studies",
-}
 NUMERICAL = (ArithmeticError, np.linalg.LinAlgError, RuntimeError, ValueError)  # what a failed fit raises
 
 
@@ -145,7 +141,7 @@ class Adaptive(Method):
             points = self._first_points(view, arms, q)
             for s in points:
                 view = view.plus(s.x)
-            points += self._shared(view, arms, q - len(points))
+            points += self._elsewhere(view, arms, q - len(points))
         return [replace(points[0], note={**points[0].note, **said}), *points[1:]]
 
     def _first_points(self, view: View, arms: Sequence[Arm], q: int) -> list[Suggestion]:
@@ -242,6 +238,17 @@ class Adaptive(Method):
                 view = view.plus(s.x, out[-1].note)
         return out
 
+    def _elsewhere(self, view: View, arms: Sequence[Arm], q: int) -> list[Suggestion]:
+        """The next q points, of a search that goes on as if exhausted basins were filled (`_basins`).
+
+        In the last share of the budget the best of them is refined.
+        """
+        full = [arm for arm in arms if isinstance(arm, FullSpaceArm)]
+        sparse = {arm.name: arm.priors.index("sparse") for arm in full if "sparse" in arm.priors}
+        seen, said = (view, {}) if view.ends_within(self.sharing.final) else elsewhere(view, sparse)
+        points = self._shared(seen, arms, q)
+        return [replace(s, note={**s.note, **said}) if i == 0 else s for i, s in enumerate(points)]
+
     def _turn(self, view: View, arms: Sequence[str], ahead: Sequence[str]) -> str:
         """Who proposes next."""
         return self.sharing.next(view, arms, ahead)
@@ -292,33 +299,6 @@ class Adaptive(Method):
             what += f", and of those that learn from {len(history.sources)} earlier studies,"
         see = partial(_unit, space)
         return Fitted(view.trials, model.Y.numpy(), see, models, None, what, refits=False)
-
-
-def shares(history: History, last: int | None = None) -> dict[str, int]:
-    """How many of the (last) evaluations each arm proposed, initial points included."""
-    asked = [t.note["arm"] for t in history if "arm" in t.note]
-    counted = asked if last is None else asked[-last:]
-    return {name: counted.count(name) for name in dict.fromkeys(counted)}
-
-
-def finding(history: History) -> str | None:
-    """What the arms have found, in one or two lines, read from the notes; None where it is too early to say."""
-    recent = [t for t in history.complete if t.note.get("arm") not in (None, "initial")][-RECENT:]
-    if len(recent) < RECENT:
-        return None
-    counts = shares(history, RECENT)
-    ahead = max(counts, key=lambda name: counts[name])
-    said = f"{counts[ahead]} of the last {RECENT} evaluations were proposed by the arm {ahead!r} ({_bet(ahead)})."
-    sparse = history.last_note("sparse").get("sparse", {})
-    if sparse.get("explained", 0.0) >= EXPLAINED and sparse["count"] <= len(sparse["parameters"]):
-        names = ", ".join(sparse["parameters"])
-        total = len(history[0].params)
-        said = f"{sparse['count']} of {total} parameters explain {100 * sparse['explained']:.0f} %: {names}. {said}"
-    return said
-
-
-def _bet(name: str) -> str:
-    return next((arm.bet for arm in full_space_arms() if arm.name == name), BETS.get(name, "another method"))
 
 
 def known() -> list[str]:

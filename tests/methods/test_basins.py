@@ -1,0 +1,204 @@
+"""Filling an exhausted basin: when it happens, what proposals then see, and that a study resumes into it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from alebo import Goals, Maximize, Minimize, Optimizer, Space, StudyError
+from alebo.history import History, State, Trial
+from alebo.methods import Adaptive
+from alebo.methods import _basins as basins_module
+from alebo.methods._basins import FILLED, WIDTH, Basin, around_incumbent, basins, elsewhere, exhausted, lifted
+from alebo.methods._foreseen import FORESEEN
+from alebo.methods._view import View
+from alebo.methods.adaptive import finding
+
+D = 6
+SPACE = Space.from_bounds([(-1.0, 1.0)] * D)
+GOALS = Goals(Minimize("value"))
+MEMORY = [0.0, -9.0, math.log(1e4), 1, math.log(0.5), 4, math.log(0.25)]  # coordinates 1 and 4 matter
+SPARSE = {"explained": 0.99, "count": 2, "parameters": ["x1", "x4"]}
+
+
+def trial(number, value, x=None, goals=GOALS, **note):
+    x = np.zeros(D) if x is None else np.asarray(x, dtype=float)
+    return Trial(number, SPACE.decode(x), x, None, goals.read(value), State.COMPLETE, dict(note))
+
+
+def view(trials, goals=GOALS, budget=None):
+    return View(History(tuple(trials), budget), SPACE, goals, 0)
+
+
+def study(log_ei=-12.0, values=(1.0,) * 4, first=(10.0, 20.0, 30.0), **note):
+    """First points, then as many proposals by the arm "full", all with this promise."""
+    at = np.random.default_rng(0).uniform(-1, 1, (len(first), D))
+    trials = [trial(i, v, x, arm="initial") for i, (v, x) in enumerate(zip(first, at, strict=True))]
+    trials.append(trial(len(trials), 1.0, arm="full", log_ei=-1.0, sparse=SPARSE, fit={"objective 0": [[], MEMORY]}))
+    for v in values:
+        kept = {"sparse": SPARSE, "fit": {"objective 0": [[], MEMORY]}, **note}
+        trials.append(trial(len(trials), v, arm="full", log_ei=log_ei, **kept))
+    return view(trials)
+
+
+def test_a_basin_is_exhausted_after_four_proposals_that_promise_and_bring_nothing():
+    assert exhausted(study(), ["full"])
+    assert not exhausted(study(values=(1.0,) * 3), ["full"])  # the one before them promised more
+    assert not exhausted(study(log_ei=-2.0), ["full"])
+    assert not exhausted(study(values=(1.0, 1.0, 1.0, 0.5)), ["full"])  # an improvement came
+    assert not exhausted(study(), ["local"])  # of another arm
+    assert not exhausted(view([]), ["full"])
+
+
+def test_what_is_negligible_is_measured_from_the_typical_first_value_to_the_best():
+    spread = basins_module.typical_spread(study().values[:, 0])
+    edge = math.log(basins_module.NEGLIGIBLE * (20.0 - 1.0) / spread)
+    assert exhausted(study(edge - 0.01), ["full"])
+    assert not exhausted(study(edge + 0.01), ["full"])
+    assert exhausted(study(values=(1.0, 1.0, 1.0, 1.0 - 0.018)), ["full"])
+    assert not exhausted(study(values=(1.0, 1.0, 1.0, 1.0 - 0.020)), ["full"])
+
+
+def test_proposals_before_the_present_search_do_not_count():
+    assert not exhausted(replace(study(), begun=6), ["full"])
+    assert exhausted(replace(study(), begun=4), ["full"])
+
+
+def test_values_in_a_filled_basin_rise_to_the_typical_first_value_and_others_stay():
+    far, near = np.zeros(D), np.zeros(D)
+    far[1], near[1] = 1.0, 2.0 * WIDTH * 0.1  # a cube of side 2: one width of the coordinate's lengthscale 0.1
+    trials = [
+        trial(0, 10.0, far, arm="initial"),
+        trial(1, 20.0, -far, arm="initial"),
+        trial(2, 1.0, arm="full", log_ei=-3.0, foreseen={"objective 0": [[0.0, 1.0]]}),
+        trial(3, 2.0, near, arm="full", log_ei=-3.0),
+        trial(4, 4.0, far, arm="full", log_ei=-3.0, foreseen={"objective 0": [[0.0, 1.0]]}),
+    ]
+    seen = lifted(view(trials), [Basin(2, 4, (1,), (0.1,))])
+    level, share = 15.0, math.exp(-0.5)  # the median of the first points
+    got = [t.outcomes["value"].mean for t in seen.history]
+    assert got[2] == pytest.approx(level)
+    assert got[3] == pytest.approx(2.0 + share * (level - 2.0))
+    assert [got[0], got[1], got[4]] == pytest.approx([10.0, 20.0, 4.0])
+    assert seen.begun == 4
+    assert FORESEEN not in seen.history[2].note  # what was foreseen was the value before
+    assert FORESEEN in seen.history[4].note
+    assert trials[2].outcomes["value"].mean == 1.0
+    assert lifted(view(trials), []).history.trials == tuple(trials)
+
+
+def test_with_a_better_point_outside_values_are_what_was_measured():
+    trials = [trial(0, 9.0, np.ones(D), arm="initial"), trial(1, 1.0, arm="full", log_ei=-1.0)]
+    trials += [trial(2, 0.5, -np.ones(D), arm="full", log_ei=-1.0)]
+    seen = lifted(view(trials), [Basin(1, 2, (1, 4), (0.1, 0.1))])
+    assert [t.outcomes["value"].mean for t in seen.history] == [9.0, 1.0, 0.5]
+    assert seen.begun == 2
+
+
+def test_without_first_points_the_level_is_the_worst_value():
+    trials = [trial(0, 1.0, arm="full", log_ei=-1.0), trial(1, 7.0, np.full(D, 0.9), arm="full", log_ei=-1.0)]
+    seen = lifted(view(trials), [Basin(0, 2, (1, 4), (0.2, 0.2))])
+    assert seen.history[0].outcomes["value"].mean == pytest.approx(7.0)
+
+
+def test_a_maximised_outcome_sinks():
+    goals = Goals(Maximize("value"))
+    trials = [trial(0, 3.0, np.ones(D), goals, arm="initial"), trial(1, 9.0, goals=goals, arm="full", log_ei=-1.0)]
+    seen = lifted(view(trials, goals), [Basin(1, 2, (1, 4), (0.2, 0.2))])
+    assert [t.outcomes["value"].mean for t in seen.history] == pytest.approx([3.0, 3.0])
+
+
+def test_pending_and_failed_trials_stay_as_they_are():
+    waiting = Trial(2, SPACE.decode(np.ones(D)), np.ones(D))
+    trials = [trial(0, 3.0, np.ones(D), arm="initial"), trial(1, 1.0, arm="full", log_ei=-1.0), waiting]
+    assert lifted(view(trials), [Basin(1, 2, (1,), (0.2,))]).history[2] is waiting
+
+
+def test_the_basin_is_as_wide_as_the_lengthscales_of_the_parameters_that_matter():
+    basin = around_incumbent(study(), MEMORY)
+    assert (basin.where, basin.lengths) == ((1, 4), (0.5, 0.25))
+    assert (basin.trial, basin.at) == (3, 8)  # the first of the best, and the next number
+    assert around_incumbent(study(), MEMORY[:3]) is None
+
+
+def test_an_exhausted_basin_is_filled_and_noted():
+    seen, note = elsewhere(study(), {"full": 1})
+    assert note == {FILLED: [3, 8, [1, 4], [0.5, 0.25]]}
+    assert seen.begun == 8
+    assert seen.incumbent.number == 0  # no longer the bottom of the filled basin
+    unsure = {"explained": 0.5, "count": 2, "parameters": []}
+    assert elsewhere(study(sparse=unsure), {"full": 1})[1] == {}
+    assert elsewhere(study(), {})[1] == {}
+
+
+def test_in_the_last_share_of_the_budget_no_basin_is_filled(monkeypatch):
+    """The best of all is refined then."""
+    seen = []
+    monkeypatch.setattr(Adaptive, "_shared", lambda self, view, arms, q: seen.append(view.begun) or [])
+    note = {"filled": [3, 8, [1, 4], [0.5, 0.25]]}
+    trials = [*study().history, trial(8, 5.0, np.ones(D), arm="full", log_ei=-1.0, **note)]
+    for budget in (None, 12, 11):
+        Adaptive()._elsewhere(view(trials, budget=budget), Adaptive().able(SPACE, GOALS)[0], 1)
+    assert seen == [8, 8, 0]  # 9 of 11 evaluations were asked for
+
+
+def test_basins_filled_before_are_seen_by_every_later_ask():
+    before = study()
+    later = [*before.history, trial(8, 5.0, np.ones(D), arm="full", log_ei=-1.0, filled=[3, 8, [1, 4], [0.5, 0.25]])]
+    seen, note = elsewhere(view(later), {"full": 1})
+    assert note == {}
+    assert seen.begun == 8
+    assert seen.incumbent.number == 8
+    assert elsewhere(view(later, Goals([Minimize("value"), Minimize("value2")])), {})[0].begun == 0
+
+
+@pytest.mark.parametrize(
+    "note",
+    [
+        7,
+        [3, 8, [1]],
+        [99, 8, [1], [0.5]],
+        [3, 99, [1], [0.5]],
+        [3, 8, [D], [0.5]],
+        [3, 8, [1, 2], [0.5]],
+        [3, 8, [1], [-0.5]],
+        ["a", 8, [1], [0.5]],
+        [-1, 8, [1], [0.5]],
+    ],
+)
+def test_a_damaged_note_is_refused(note):
+    trials = [*study().history, trial(8, 5.0, arm="full", log_ei=-1.0, filled=note)]
+    with pytest.raises(StudyError, match="filled basin"):
+        basins(view(trials))
+
+
+def two_hills(x):
+    """A wide basin of depth 1 and a narrower one of depth 2; coordinates 0 and 1 of ten matter."""
+    wide = math.exp(-2.0 * ((x[0] - 0.6) ** 2 + (x[1] - 0.6) ** 2))
+    narrow = 2.0 * math.exp(-6.0 * ((x[0] + 0.6) ** 2 + (x[1] + 0.6) ** 2))
+    return -wide - narrow
+
+
+def test_a_run_leaves_the_wrong_basin_and_says_so(monkeypatch, tmp_path):
+    monkeypatch.setattr(basins_module, "NEGLIGIBLE", 0.02)
+    space = Space.from_bounds([(-1.0, 1.0)] * 10)
+    opt = Optimizer(space, GOALS, method=Adaptive(arms=("full", "local")), seed=0, budget=70)
+    start = np.zeros(10)
+    start[:2] = 0.6
+    opt.tell(space.decode(start), two_hills(start))  # somebody's good setting, at the bottom of the wide basin
+    filled = None
+    for _ in range(40):
+        t = opt.ask()[0]
+        filled = filled or (t.note.get(FILLED) and t.number)
+        opt.tell(t.number, two_hills(t.x))
+        if filled and t.number == filled + 1:
+            opt.save(tmp_path / "study.json")
+    assert filled
+    assert opt.best().outcomes["value"].mean < -1.9
+    *_, last = (t for t in opt.history if FILLED in t.note)
+    assert f"since trial {last.number} the search goes on elsewhere" in finding(opt.history)
+    again = Optimizer.load(tmp_path / "study.json")
+    assert np.array_equal(again.ask()[0].x, opt.history[filled + 2].x)

@@ -52,6 +52,12 @@ def _is_finite(value: Any) -> bool:
     return _is_number(value) and abs(value) <= 1e300 and math.isfinite(value)
 
 
+def _is_basin(value: Any) -> bool:
+    if not isinstance(value, list) or len(value) != 4 or not all(isinstance(v, list) for v in value[2:]):
+        return False
+    return all(_is_whole(v) and v >= 0 for v in (*value[:2], *value[2])) and all(map(_is_number, value[3]))
+
+
 def _are_events(value: Any) -> bool:
     kinds = ("grow", "towards", "through")
     return isinstance(value, list) and all(
@@ -107,6 +113,7 @@ NOTE = {  # by the methods of alebo; a method from elsewhere notes what it likes
     "anchor": Kind("is the number of a trial, or null", lambda v: v is None or (_is_whole(v) and v >= 0)),
     "lengthscale": Kind("is a number from 1e-6 to 1e6", lambda v: _is_number(v) and 1e-6 <= v <= 1e6),
     "events": Kind("is a list of growths, [kind, number, trial]", _are_events),
+    "filled": Kind("is a basin, [trial, number, coordinates, lengthscales]", _is_basin),
 }
 TOGETHER = {  # what a method that notes the first reads, too
     "region": ("life", "batch", "initial"),

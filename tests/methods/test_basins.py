@@ -175,6 +175,32 @@ def test_a_damaged_note_is_refused(note):
         basins(view(trials))
 
 
+@pytest.mark.parametrize(
+    "note", [7, [3, 8, [1]], [3, 8, 1, [0.5]], [3.5, 8, [1], [0.5]], [3, 8, [-1], [0.5]], [3, 8, [1], ["a"]]]
+)
+def test_a_saved_study_with_a_damaged_note_is_refused(note):
+    opt = Optimizer(SPACE, GOALS, seed=0)
+    opt.tell(opt.ask()[0].number, 1.0)
+    data = opt.to_dict()
+    data["trials"][0]["note"]["filled"] = [0, 1, [1], [0.5]]
+    assert len(Optimizer.from_dict(data).history) == 1
+    data["trials"][0]["note"]["filled"] = note
+    with pytest.raises(StudyError, match=r"`note.*filled|filled"):
+        Optimizer.from_dict(data)
+
+
+@pytest.mark.parametrize(
+    "note", [{"fit": {}}, {"fit": {"objective 0": [MEMORY]}}, {"sparse": {}}, {"sparse": {"explained": 0.89}}]
+)
+def test_without_a_sparse_fit_that_explains_the_data_nothing_is_filled(note):
+    assert elsewhere(study(**note), {"full": 1})[1] == {}
+
+
+def test_a_damaged_memory_is_refused():
+    with pytest.raises(StudyError, match="where a fit ended"):
+        elsewhere(study(fit={"objective 0": [[], [1.0, 2.0]]}), {"full": 1})
+
+
 def two_hills(x):
     """A wide basin of depth 1 and a narrower one of depth 2; coordinates 0 and 1 of ten matter."""
     wide = math.exp(-2.0 * ((x[0] - 0.6) ** 2 + (x[1] - 0.6) ** 2))

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from .._errors import damaged_note
 from ..goals import Outcome
 from ..history import Trial
+from ..models.ard_fit import remembered_lengthscales
 from ..models.outcomes import typical_spread
 from ._foreseen import FORESEEN
 from ._view import View
@@ -140,8 +141,7 @@ def exhausted(view: View, arms: Sequence[str]) -> bool:
 
 def around_incumbent(view: View, memory: Sequence[float]) -> Basin | None:
     """The basin of the incumbent, with the lengthscales that a fit remembers; None where no coordinate matters."""
-    lengths = np.full(view.space.dimension, math.exp(memory[2]))
-    lengths[np.asarray(memory[3::2], dtype=int)] = np.exp(np.asarray(memory[4::2], dtype=float))
+    lengths = np.exp(remembered_lengthscales(memory, view.space.dimension))
     where = np.flatnonzero(lengths < ACTIVE)
     if view.incumbent is None or not len(where):
         return None
@@ -165,10 +165,14 @@ def elsewhere(view: View, arms: dict[str, int]) -> tuple[View, dict[str, Any]]:
     seen = lifted(view, filled)
     if not exhausted(seen, list(arms)):
         return seen, {}
-    last = next(t for t in reversed(seen.history.trials) if t.note.get("arm") in arms and "sparse" in t.note)
-    if float(last.note["sparse"]["explained"]) < EXPLAINED:
+    noted = [t.note for t in seen.history if t.note.get("arm") in arms and "sparse" in t.note]
+    if not noted:
         return seen, {}
-    basin = around_incumbent(seen, last.note["fit"]["objective 0"][arms[last.note["arm"]]])
+    last = noted[-1]
+    fits = last.get("fit", {}).get("objective 0", ())
+    if last["sparse"].get("explained", 0.0) < EXPLAINED or len(fits) <= arms[last["arm"]]:
+        return seen, {}
+    basin = around_incumbent(seen, fits[arms[last["arm"]]])
     if basin is None:
         return seen, {}
     return lifted(view, [*filled, basin]), {FILLED: basin.to_plain()}

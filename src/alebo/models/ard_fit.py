@@ -175,15 +175,20 @@ def _cold_starts(target: LogDensity, seed: int) -> list[Array]:
 
 def _remembered(target: LogDensity, memory: Sequence[float]) -> Array:
     """The parameters that a memory holds."""
+    log_l = remembered_lengthscales(memory, target.D)
+    return target.start(log_l, memory[0], memory[1])
+
+
+def remembered_lengthscales(memory: Sequence[float], D: int) -> Array:
+    """The logarithms of the lengthscales that a memory holds (see `ARDGP.memory`).  -> D"""
     numbers = all(isinstance(v, int | float) for v in memory)
     if not numbers or len(memory) < 3 or len(memory) % 2 == 0 or any(v < 0 or v != int(v) for v in memory[3::2]):
         raise damaged_note("where a fit ended: three numbers, then pairs of a coordinate and a number")
-    log_s, log_noise, typical, *pairs = memory
-    log_l = np.full(target.D, typical)
-    where = np.asarray(pairs[::2], dtype=int)
-    inside = where < target.D
-    log_l[where[inside]] = np.asarray(pairs[1::2], dtype=float)[inside]
-    return target.start(log_l, log_s, log_noise)
+    log_l = np.full(D, float(memory[2]))
+    where = np.asarray(memory[3::2], dtype=int)
+    inside = where < D
+    log_l[where[inside]] = np.asarray(memory[4::2], dtype=float)[inside]
+    return log_l
 
 
 def _climb(target: LogDensity, theta: Array, iterations: int) -> tuple[float, Array]:

@@ -67,7 +67,7 @@ def test_a_chain_that_goes_on_is_as_good_as_one_that_starts_again():
     _, start = sample(problem(n=30), None, 5, rng)
     found, _ = sample(posterior, start, 40, rng)
     fresh, _ = sample(posterior, None, 40, rng)
-    levels = [np.mean([float(h.U.pow(2).sum()) for h in hs]) for hs in (found, fresh)]
+    levels = [np.mean([float(s.hyperparameters().U.pow(2).sum()) for s in hs]) for hs in (found, fresh)]
     assert 0.5 < levels[0] / levels[1] < 2.0
 
 

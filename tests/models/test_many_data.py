@@ -40,20 +40,31 @@ def test_with_many_observations_most_kernels_are_those_of_the_asks_before():
     first = sample_gp(Y[:200], values[:200], seed=0)
     then = sample_gp(Y[:201], values[:201], seed=1, warm=first.memory)
     again = sample_gp(Y[:202], values[:202], seed=2, warm=[*then.memory, *first.memory])
-    remembered = [ChainState.unpack(m).hyperparameters().U for m in [*then.memory, *first.memory]]
+    new = moves(202, 12)
+    distinct = dict.fromkeys(tuple(m) for m in [*then.memory, *first.memory])
+    remembered = [ChainState.unpack(m).hyperparameters().U for m in distinct]
     assert len(again.U) == 12
-    assert torch.equal(again.U[CHAINS:], torch.stack(remembered))  # all that there are
-    drawn = torch.stack([ChainState.unpack(m).hyperparameters().U for m in again.memory])
-    assert torch.equal(again.U[:CHAINS], drawn)  # one move of each chain
+    assert torch.equal(again.U[new:], torch.stack(remembered[: 12 - new]))  # the newest
+    drawn = torch.stack([ChainState.unpack(m).hyperparameters().U for m in again.memory[CHAINS - new :]])
+    assert torch.equal(again.U[:new], drawn)  # one move of each chain whose turn it is
     moved = [not any(torch.equal(U, known) for known in remembered) for U in drawn]
-    stayed = [torch.equal(U, known) for U, known in zip(drawn, remembered[:CHAINS], strict=True)]
+    stayed = [torch.equal(U, known) for U, known in zip(drawn, remembered[:new], strict=True)]
     assert any(moved)
-    assert [a != b for a, b in zip(moved, stayed, strict=True)] == [
-        True
-    ] * CHAINS  # new, or refused and so its own last
-    assert all(
-        m[-1] != b[-1] for m, b in zip(again.memory, then.memory, strict=True)
-    )  # every chain's steps were steered
+    assert [a != b for a, b in zip(moved, stayed, strict=True)] == [True] * new  # new, or refused and so its own last
+    steered = zip(again.memory[CHAINS - new :], then.memory[:new], strict=True)
+    assert all(m[-1] != b[-1] for m, b in steered)  # the steps of every chain that moved
+
+
+def test_all_kernels_of_a_first_model_are_remembered():
+    Y, values = data(n=200)
+    first = sample_gp(Y[:200], values[:200], seed=0)
+    states = [ChainState.unpack(m).hyperparameters().U for m in first.memory]
+    assert len(states) == 12
+    assert all(any(torch.equal(U, state) for state in states) for U in first.U)  # so that the next ask draws few anew
+    assert (
+        len(sample_gp(Y[:CHEAP], values[:CHEAP], seed=0).memory) == CHAINS
+    )  # where all are drawn again, chains suffice
+    assert len(sample_gp(Y[:201], values[:201], seed=1, warm=first.memory).memory) == CHAINS
 
 
 def test_the_chains_that_did_not_move_are_the_next_to_move():

@@ -1,5 +1,6 @@
 """Choosing the next points: what is worth evaluating (`functions`, `wrappers`), and where it is largest (`maximize`)."""
 
+from ._climb import climb as climb
 from .functions import Acquisition as Acquisition
 from .functions import LogEI as LogEI
 from .functions import NoisyLogEHVI as NoisyLogEHVI
@@ -8,7 +9,6 @@ from .functions import OverMarginals as OverMarginals
 from .functions import log_ei as log_ei
 from .functions import value_and_gradient as value_and_gradient
 from .maximize import candidates as candidates
-from .maximize import climb as climb
 from .maximize import climb_in_box as climb_in_box
 from .maximize import evaluate as evaluate
 from .maximize import maximise_in_box as maximise_in_box

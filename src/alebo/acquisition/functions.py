@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
+from copy import copy
 from typing import TypeAlias
 
 import numpy as np
@@ -35,12 +36,13 @@ def log_ei(z: Tensor) -> Tensor:
     far = z < SERIES
     near = torch.where(far, torch.zeros_like(z), z)
     phi = torch.exp(-0.5 * near**2) / math.sqrt(2.0 * math.pi)
-    # phi + z Phi = phi (1 - |z| erfcx(|z| / sqrt 2) sqrt(pi / 2)) for z < 0
-    neg = near.clamp_max(-1.0)
+    neg = near.clamp_max(-1.0)  # phi + z Phi = phi (1 - |z| erfcx(|z| / sqrt 2) sqrt(pi / 2)) for z < 0
     inner = torch.log1p(neg * torch.special.erfcx(-neg / math.sqrt(2.0)) * math.sqrt(math.pi / 2.0))
     left = -0.5 * neg**2 - 0.5 * math.log(2.0 * math.pi) + inner
     pos = near.clamp_min(-1.0)
     right = torch.log(torch.where(near > -1.0, phi + pos * torch.special.ndtr(pos), torch.ones_like(phi)))
+    if not (z.requires_grad or bool(far.any())):
+        return torch.where(near > -1.0, right, left)
     tail = torch.where(far, z, torch.full_like(z, SERIES - 1.0))
     series = -0.5 * tail**2 - 0.5 * math.log(2.0 * math.pi) - 2.0 * torch.log(-tail) + torch.log1p(-3.0 / tail**2)
     return torch.where(far, series, torch.where(near > -1.0, right, left))
@@ -160,6 +162,15 @@ class NoisyLogEI(OverMarginals):
         values = torch.where(ok & counted, values[..., 0], torch.full_like(values[..., 0], -math.inf))
         self.best = values.max(dim=1).values  # m, standardised; -inf where the draw has no feasible point
         self.known = torch.isfinite(self.best)
+
+    def share(self, i: int, of: int) -> NoisyLogEI | None:
+        """The same with one of `of` equal shares of its draws; None where they cannot be parted."""
+        if not all(hasattr(drawn, "part") and len(drawn.v) == self.m for drawn in self.models):
+            return None
+        out, some = copy(self), slice(i % min(of, self.m), None, min(of, self.m))
+        out.models = [drawn.part(some) for drawn in self.models]  # type: ignore[union-attr]
+        out.best, out.known, out.m = self.best[some], self.known[some], len(self.best[some])
+        return out
 
     def value(self, moments: Sequence[tuple[Tensor, Tensor]]) -> Tensor:
         """From the mean and variance of each model, p x k each.  -> k"""

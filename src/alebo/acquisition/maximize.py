@@ -14,7 +14,7 @@ from torch import Tensor
 
 from .._seeds import generator
 from ..geometry import Polytope
-from ._faces import barrier
+from ._climb import ascend, climb
 from .functions import WORTHLESS, Acquisition, value_and_gradient
 
 Array: TypeAlias = NDArray[np.float64]
@@ -22,15 +22,13 @@ Array: TypeAlias = NDArray[np.float64]
 PIECE = 1000  # points that are evaluated at once: memory does not grow with their number
 
 # The climb inside a polytope
-BARRIERS = (0.1, 1e-3, 1e-6)  # weights of the log-barrier, one after the other
-INSIDE = 0.995  # starts are drawn towards the centre by this factor: the barrier is infinite on a face
-REACH = 0.99  # of the way to the nearest face is the longest step
-FLAT = 1e-9  # a slope that is no longer worth a step
-ARMIJO = 1e-4  # share of the promised gain that a step must bring
-SHORTER = 0.3  # by this factor, where it does not
-HALVINGS = 6  # times at most
-STILL = 1e-7  # relative movement below which a stage ends
 NEAR_FACES = 6  # constraints per dimension that the last polish sees
+DIRECT, LAST = (
+    (1e-4,),
+    (1e-3, 1e-6),
+)  # weights of the barrier where the curvature is known: of all climbs, of the best end
+WORTH = 1e-3  # the promised gain from which a step is worth it there
+TOUCHING = 1.0 - 1e-4  # the best end is drawn towards the centre by this factor before it is climbed further
 
 # The search of a box
 QUASI = 64  # dimensions up to which its points are quasi-random
@@ -51,6 +49,7 @@ def candidates(
     around: Array | None = None,
     extra: Array | None = None,
     rough: Acquisition | None = None,
+    bend: Tensor | None = None,
     raw: int = 256,
     starts: int = 8,
     steps: int = 10,
@@ -65,6 +64,7 @@ def candidates(
         extra: k x d points that are climbed from in any case.
         rough: a cheaper likeness of the acquisition, by which points are compared and climbed; where the climbs end is
             judged, and the best end climbed further, by the acquisition itself.
+        bend: d x d, a guess of the Hessian of -acquisition: climbs begin with it and need few steps.
         raw: points over the whole polytope that are compared before the climb.
         starts: of them that are climbed from.
         steps: of the climb for each weight of the barrier.
@@ -78,6 +78,8 @@ def candidates(
     begin = Y[_pick(values, starts, rng)]
     if extra is not None and len(extra):
         begin = np.vstack([begin, extra])
+    if bend is not None:
+        return _directly(acquisition, rough or acquisition, domain, torch.from_numpy(begin), bend, steps)
     ends, reached = climb(rough or acquisition, domain, torch.from_numpy(begin), steps=steps)
     if rough is not None:
         reached = evaluate(acquisition, ends)
@@ -85,6 +87,32 @@ def candidates(
     ends, reached = ends[order], reached[order]
     best, value = _polish(acquisition, domain, ends[0], float(reached[0]), steps=3 * steps)
     ends[0], reached[0] = best, value
+    return ends, reached
+
+
+def _directly(
+    acquisition: Acquisition, rough: Acquisition, domain: Polytope, begin: Tensor, bend: Tensor, steps: int
+) -> tuple[Array, Array]:
+    """As `candidates` from these starts, where the curvature is known about: few steps, and the same kind for the best end."""
+    bends = bend.expand(len(begin), *bend.shape).clone()
+    ends, reached, bends = ascend(rough, domain, begin, steps=steps, barriers=DIRECT, bends=bends, flat=WORTH)
+    if rough is not acquisition:
+        reached = evaluate(acquisition, ends)
+    order = np.argsort(-reached)
+    ends, reached, first = ends[order], reached[order], int(order[0])
+    best, _, _ = ascend(
+        acquisition,
+        domain,
+        torch.from_numpy(ends[:1]),
+        steps=steps,
+        barriers=LAST if rough is not acquisition else LAST[-1:],
+        bends=bends[first][None],
+        inside=TOUCHING,
+        flat=WORTH,
+    )
+    after = evaluate(acquisition, best)
+    if after[0] > reached[0]:
+        ends[0], reached[0] = best[0], after[0]
     return ends, reached
 
 
@@ -103,68 +131,6 @@ def evaluate(acquisition: Acquisition, Y: Array) -> Array:
     with torch.no_grad():
         parts = [acquisition(part.unsqueeze(-2)) for part in torch.from_numpy(np.ascontiguousarray(Y)).split(PIECE)]
     return torch.nan_to_num(torch.cat(parts), nan=WORTHLESS, neginf=WORTHLESS).numpy()
-
-
-def climb(acquisition: Acquisition, domain: Polytope, W: Tensor, *, steps: int = 10) -> tuple[Array, Array]:
-    """Maximise from every row of W at once: Newton on a shrinking log-barrier, quasi-Newton on the acquisition.
-
-    The barrier's Hessian is exact (d x d), the acquisition's is updated by BFGS; a step never leaves the polytope.
-    """
-    count, d = W.shape
-    eye = torch.eye(d, dtype=W.dtype)
-    H = eye.expand(count, d, d).clone()  # Hessian of -acquisition, kept positive definite
-    W = torch.from_numpy(domain.pull_inside(W.numpy()))
-    centre = torch.from_numpy(domain.centre)
-    W = centre + INSIDE * (W - centre)
-    f, g = value_and_gradient(acquisition, W)
-    faces = barrier(domain, W)
-    for mu in BARRIERS:
-        stuck = torch.zeros(count, dtype=torch.bool)
-        for _ in range(steps):
-            slope_of_faces, bend_of_faces = faces.derivatives(mu)
-            G = -g + slope_of_faces  # gradient of what is minimised: -acquisition + mu barrier
-            step = -torch.linalg.solve(H + bend_of_faces + 1e-10 * eye, G)
-            slope = (step * G).sum(-1)
-            t = (REACH * faces.reach(step)).clamp_max(1.0)
-            done = (slope > -FLAT) | stuck
-            if bool(done.all()):
-                break
-            merit = -f + mu * faces.value()
-            new, fn, gn = W, f, g
-            for _ in range(HALVINGS):
-                trial = W + t[:, None] * step
-                ft, gt = value_and_gradient(acquisition, trial)
-                bound = merit + ARMIJO * t * slope
-                ok = (-ft + mu * faces.value_at(trial, t) <= bound) & ~done
-                new = torch.where(ok[:, None], trial, new)
-                fn, gn = torch.where(ok, ft, fn), torch.where(ok[:, None], gt, gn)
-                done = done | ok
-                if bool(done.all()):
-                    break
-                t = torch.where(ok, t, SHORTER * t)
-            stuck = ~done | stuck  # a search that found nothing would find nothing again from the same place
-            s, y = new - W, g - gn  # y: change of the gradient of -acquisition
-            H = _bfgs(H, s, y)
-            moved = (s.abs().max() > STILL * (1 + W.abs().max())).item()
-            W, f, g = new, fn, gn
-            faces.move(W)
-            if not moved:
-                break
-    inside = domain.pull_inside(W.numpy())
-    return inside, np.nan_to_num(f.numpy(), nan=WORTHLESS)
-
-
-def _bfgs(H: Tensor, s: Tensor, y: Tensor) -> Tensor:
-    """Powell's damped update: the approximation stays positive definite where the acquisition is not concave."""
-    Hs = (H @ s.unsqueeze(-1)).squeeze(-1)
-    sHs, sy = (s * Hs).sum(-1), (s * y).sum(-1)
-    usable = sHs > 1e-16
-    theta = torch.where(sy >= 0.2 * sHs, torch.ones_like(sy), 0.8 * sHs / (sHs - sy).clamp_min(1e-300))
-    r = theta[:, None] * y + (1 - theta)[:, None] * Hs
-    sr = (s * r).sum(-1).clamp_min(1e-300)
-    new = H - Hs.unsqueeze(-1) * Hs.unsqueeze(-2) / sHs.clamp_min(1e-300)[:, None, None]
-    new = new + r.unsqueeze(-1) * r.unsqueeze(-2) / sr[:, None, None]
-    return torch.where(usable[:, None, None] & torch.isfinite(new).all(-1).all(-1)[:, None, None], new, H)
 
 
 def _polish(acquisition: Acquisition, domain: Polytope, y: Array, value: float, *, steps: int) -> tuple[Array, float]:

@@ -29,6 +29,10 @@ Array: TypeAlias = NDArray[np.float64]
 IN_SUBSPACE = 1e-6  # distance from the subspace, per root of D, up to which a point counts as lying in it
 
 
+# what is cached of a view and the same whatever points are under way
+OF_HISTORY = frozenset({"asked", "trials", "X", "values", "feasible", "incumbent", "_embedded", "domain"})
+
+
 @dataclass(frozen=True, eq=False)
 class View:
     """A history as one method sees it.
@@ -124,7 +128,9 @@ class View:
 
     def plus(self, x: Array, note: Mapping[str, Any] | None = None) -> Self:
         """The same with one more point under way, and its note.  x: D"""
-        return replace(self, extra=(*self.extra, x), beside=self.beside if note is None else (*self.beside, note))
+        out = replace(self, extra=(*self.extra, x), beside=self.beside if note is None else (*self.beside, note))
+        out.__dict__.update({name: value for name, value in self.__dict__.items() if name in OF_HISTORY})
+        return out
 
     def thinned(self, most: int) -> Self:
         """The same with so many trials at most: the better half of them the best of all, the rest from all ranks alike."""

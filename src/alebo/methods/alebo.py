@@ -17,7 +17,7 @@ from torch import Tensor
 
 from .._errors import InputError
 from .._seeds import derive
-from ..acquisition import Acquisition
+from ..acquisition import Acquisition, NoisyLogEI
 from ..geometry import Embedding
 from ..goals import Goals, Outcome
 from ..history import History
@@ -39,6 +39,7 @@ from ._repeat import estimates, to_repeat
 from ._transfer import expected, fewer_first, first_of_sources, informed_inside, inherited
 from ._view import EmbeddedView, View
 
+THIRDS = 3  # of the draws: one of so many shares serves for most of the search, where data are many
 LATE_DOUBT = 0.1  # of the model's standard deviation counts in the last share of the budget
 
 
@@ -219,7 +220,12 @@ class ALEBO(Method):
         def by(models: OutcomeModels) -> Acquisition:
             return models.acquisition(waiting, seed, doubt, log_cost(models, seen.space))
 
+        many = len(model.Y) > self.metric.cheap
         if later:
-            return maximise(by(model.share(later)), model, seen, seed, short=True)
-        rough = by(model.share(seen.number)) if len(model.Y) > self.metric.cheap else None
-        return maximise(by(model), model, seen, seed, short=False, rough=rough)
+            return maximise(by(model.share(later)), model, seen, seed, short=True, bent=many)
+        whole = by(model)
+        rough: Acquisition | None = None
+        if many:
+            rough = whole.share(seen.number, THIRDS) if isinstance(whole, NoisyLogEI) else None
+            rough = rough or by(model.share(seen.number))
+        return maximise(whole, model, seen, seed, short=False, rough=rough, bent=many)

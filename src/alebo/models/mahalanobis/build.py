@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from contextlib import suppress
+from itertools import islice
 from typing import TypeAlias
 
 import numpy as np
@@ -18,7 +20,7 @@ from .laplace import default_inflation, draws
 from .likelihood import Hyperparameters, LogPosterior, MetricPrior, cold_start, fit
 from .model import MahalanobisGP
 
-Run: TypeAlias = tuple[list[Hyperparameters], ChainState]  # the kernels that a chain drew, and where it stands then
+Run: TypeAlias = tuple[list[ChainState], ChainState]  # the kernels that a chain drew, and where it stands then
 
 FEW = 30  # observations beyond which a first model's chains start short
 CHEAP = (
@@ -42,7 +44,8 @@ def sample_gp(
     """Sample the kernel's posterior given outcomes at embedded points: metric, scale and noise together.
 
     `variances` are known noise variances (None: the noise is inferred); `warm` is the `memory` of a model of fewer data,
-    followed by those of models before it. With many data few kernels are new, the others are of these memories (`moves`).
+    followed by those of models before it. With many data few kernels are new, the others are of these memories (`moves`);
+    those that the newest outcomes contradict are left out, and drawn again where less than half would be left.
     With `afresh` one more chain starts from nothing, and the one with the smallest leave-one-out density ends. Noise and
     detail explain the same data in two ways, and no chain walks from one to the other: a chain whose leave-one-out density
     is smaller than the best chain's, by a factor e for each outcome, continues from where that one is. (Not sooner: of two
@@ -52,7 +55,7 @@ def sample_gp(
     rng = generator(seed, "chain")
 
     def model(runs: Sequence[Run], kept: Sequence[Hyperparameters] = ()) -> MahalanobisGP:
-        found = [h for kernels, _ in runs for h in kernels] + list(kept)
+        found = [state.hyperparameters() for kernels, _ in runs for state in kernels] + list(kept)
         return MahalanobisGP(
             target.Y,
             target.v,
@@ -62,7 +65,7 @@ def sample_gp(
             units.shift,
             units.scale,
             variances is not None,
-            [end.pack() for _, end in sorted(runs, key=lambda run: len(run[0]) > 0)],  # whose turn is next comes first
+            _memory(runs, all_kernels=target.n > CHEAP and not kept),
         )
 
     starts, shares, kept = _plan(warm, target, samples)
@@ -81,22 +84,24 @@ def sample_gp(
         runs[i] = sample(target, best, len(runs[i][0]), rng)
     if len(runs) > len(starts):
         del runs[int(np.argmin([s if runs[i][0] else math.inf for i, s in enumerate(score)]))]
-    for j in range(len(stale)):
+    unaltered = not lost and len(runs) == len(score)
+    enough = len(made.U) - len(stale) >= samples // 2
+    if unaltered and enough:
+        return made.among(_others(made, len(kept), stale)) if stale else made
+    for j in range(0 if enough else len(stale)):
         kernels, end = runs[j % len(runs)]
         more, end = sample(target, end, 1, rng)
         runs[j % len(runs)] = ([*kernels, *more], end)
-    if not (lost or stale or len(runs) < len(score)):
-        return made
     return model(runs, [h for i, h in enumerate(kept) if i not in stale])
 
 
 def moves(n: int, samples: int) -> int:
     """How many of the kernels are newly drawn at n observations; the others are those of the asks before.
 
-    All of them up to `CHEAP` observations; beyond, as many as cost about the same, since one more observation changes the
-    posterior less and less.
+    All of them up to `CHEAP` observations; beyond, as many as cost about the same (each costs n^3), since one more
+    observation changes the posterior less and less.
     """
-    return min(samples, max(LEAST_MOVES, round(samples * (CHEAP / n) ** 2))) if n > CHEAP else samples
+    return min(samples, max(LEAST_MOVES, round(samples * (CHEAP / n) ** 3))) if n > CHEAP else samples
 
 
 def _plan(
@@ -107,16 +112,25 @@ def _plan(
     starts: list[ChainState | None] = [*heads] or [None] * min(CHAINS, samples)
     kept: list[Hyperparameters] = []
     if heads and all(len(head.E) == target.d for head in heads):
-        known = dict.fromkeys(tuple(packed) for packed in warm if _is_state(packed, target.d))
+        known = dict.fromkeys(tuple(packed) for packed in warm if len(packed) == len(warm[0]))
         free = samples - moves(target.n, samples)
-        kept = [ChainState.unpack(packed).hyperparameters() for packed in list(known)[:free]]
+        sound = islice((packed for packed in known if _is_state(packed, target.d)), free)
+        kept = [ChainState.unpack(packed).hyperparameters() for packed in sound]
     shares = [len(part) for part in np.array_split(np.arange(samples - len(kept)), len(starts))]
     return starts, shares, kept
 
 
+def _memory(runs: Sequence[Run], *, all_kernels: bool) -> list[list[float]]:
+    """Where the chains stand, those whose turn is next first; and the other kernels, which may serve again at the next asks."""
+    ends = [end.pack() for _, end in sorted(runs, key=lambda run: len(run[0]) > 0)]
+    return ends + [state.pack() for kernels, _ in runs for state in kernels[:-1] if all_kernels]
+
+
 def _is_state(packed: Sequence[float], d: int) -> bool:
     """Whether these are the numbers of a chain in d dimensions: kernels of a smaller embedding, or damaged ones, are not."""
-    return len(packed) == d * d + d + 4 and all(isinstance(v, int | float) and math.isfinite(v) for v in packed)
+    with suppress(ValueError, TypeError):
+        return len(packed) == d * d + d + 4 and bool(np.isfinite(np.array(packed, dtype=float)).all())
+    return False
 
 
 def _densities(made: MahalanobisGP, runs: Sequence[Run]) -> list[float]:
@@ -135,6 +149,14 @@ def _contradicted(made: MahalanobisGP, kept: int) -> set[int]:
     foresaw[made.data.keep] = made.data.foresaw(NEWEST)
     worse = foresaw[-kept:] < foresaw.max() - NEWEST
     return set(torch.nonzero(worse).flatten().tolist())
+
+
+def _others(made: MahalanobisGP, kept: int, stale: set[int]) -> Tensor:
+    """The kernels of a model without these of the last `kept` that were given to it.  -> indices"""
+    given = len(made.data.keep)
+    wanted = torch.ones(given, dtype=torch.bool)
+    wanted[[given - kept + i for i in stale]] = False
+    return torch.nonzero(wanted[made.data.keep]).flatten()
 
 
 def fit_gp(

@@ -28,6 +28,8 @@ BURN_IN = 100  # transitions of a chain that starts from nothing
 CLIMB = (100, 10)  # iterations of L-BFGS-B in place of them, where a start is to be short: so many at most, and no more
 STEEP = 20.0  # where the last ten gained fewer nats: the chain is to start near a maximum, not at its tip
 SETTLE = (5, 1000)  # accepted transitions after the climb: at least, and times observations: few data allow more
+START_POINTS = 100  # a short start sees at most so many observations,
+ADJUST = 1  # and so many accepted transitions follow with all that the chain sees
 SHORT_STEP = 0.02  # the largest step size that they begin with
 STEERING, QUICK = 0.15, 0.6  # by how much a transition changes the logarithm of the step size; after a climb
 ACCEPTED = 0.75  # share of transitions that the size of the steps is steered to
@@ -122,22 +124,31 @@ class Target:
 
 def sample(
     posterior: LogPosterior, warm: ChainState | None, m: int, rng: np.random.Generator, *, short: bool = False
-) -> tuple[list[Hyperparameters], ChainState]:
+) -> tuple[list[ChainState], ChainState]:
     """m kernels drawn from their posterior by one chain, and where it stands then; `short`: how one without `warm` starts."""
     target = Target(posterior.thinned(MOST_POINTS))
     state = None if warm is None else warm.padded(posterior.d, rng)
     if state is None or not math.isfinite(target(state.place)[0]):
         state = ChainState.first(posterior.d, rng)
         if short:
-            state = settled(target, climbed(target, state, rng), rng)
+            state = started(posterior, target, state, rng)
         else:
             for _ in range(BURN_IN):
                 state = transition(target, state, rng)
     out = []
     for _ in range(m):
         state = transition(target, state, rng)
-        out.append(state.hyperparameters())
+        out.append(state)
     return out, state
+
+
+def started(posterior: LogPosterior, target: Target, state: ChainState, rng: np.random.Generator) -> ChainState:
+    """A state from which few moves are needed: near a maximum, found with a part of the data where there are many."""
+    if target.posterior.n <= START_POINTS:
+        return settled(target, climbed(target, state, rng), rng)
+    part = Target(posterior.thinned(START_POINTS))
+    state = settled(part, climbed(part, state, rng), rng)
+    return settled(target, state, rng, wanted=ADJUST)
 
 
 def climbed(target: Target, state: ChainState, rng: np.random.Generator) -> ChainState:
@@ -171,9 +182,9 @@ def _first_step(target: Target, x: Array, rng: np.random.Generator) -> float:
     return float(step)
 
 
-def settled(target: Target, state: ChainState, rng: np.random.Generator) -> ChainState:
+def settled(target: Target, state: ChainState, rng: np.random.Generator, wanted: int | None = None) -> ChainState:
     """The state some accepted transitions later; the size of the steps is found on the way."""
-    wanted = max(SETTLE[0], SETTLE[1] // target.posterior.n)
+    wanted = max(SETTLE[0], SETTLE[1] // target.posterior.n) if wanted is None else wanted
     for _ in range(3 * wanted):
         before, state = state, transition(target, state, rng, steering=QUICK)
         wanted -= not np.array_equal(before.E, state.E)

@@ -23,10 +23,14 @@ class Conditioned:
         variance: Tensor,  # m
         shift: float,
         scale: float,
+        root: Tensor | None = None,  # *B x m x n x n, the Cholesky factors of the covariances, where they are known
     ) -> None:
         self.shift, self.scale = shift, scale
         Z = Y.unsqueeze(-3) @ U.mT  # *B x m x n x d
-        L, keep = factor(gram(Z, Z, variance), noise)
+        if root is None:
+            L, keep = factor(gram(Z, Z, variance), noise)
+        else:
+            L, keep = root, torch.ones(len(U), dtype=torch.bool)
         if not bool(keep.all()):  # a draw whose covariance cannot be factored is left out
             U, variance, Z, L = U[keep], variance[keep], Z[..., keep, :, :], L[..., keep, :, :]
             v = v if v.shape[-2] == 1 else v[..., keep, :]
@@ -39,7 +43,7 @@ class Conditioned:
         self.white = target - self.mean.unsqueeze(-1) * ones  # L^-1 (v - mean)
         self.alpha = (self.Linv.mT @ self.white.unsqueeze(-1)).squeeze(-1)  # *B x m x n
 
-    def part(self, some: slice) -> Conditioned:
+    def part(self, some: slice | Tensor) -> Conditioned:
         """The same under some of the metrics; nothing is factored again."""
         out = copy(self)
         out.keep, out.U, out.variance = (

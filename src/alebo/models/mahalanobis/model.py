@@ -17,7 +17,10 @@ from torch import Tensor
 
 from ..surrogate import Marginals, unexplained
 from .conditioned import Conditioned, factor
+from .kernel import gram
 from .likelihood import Hyperparameters, LogPosterior, MetricPrior, fit
+
+MANY = 100  # observations beyond which draws are made by Matheron's rule: the same law, in a quarter of the time
 
 
 class MahalanobisGP(Model, FantasizeMixin):
@@ -163,20 +166,49 @@ class MahalanobisGP(Model, FantasizeMixin):
     def share(self, i: int, of: int) -> MahalanobisGP:
         """The model with one of `of` equal shares of its samples."""
         of = min(of, len(self.U))
-        some = slice(i % of, None, of)
+        out = self.among(slice(i % of, None, of))
+        out.memory = ()
+        return out
+
+    def among(self, some: slice | Tensor) -> MahalanobisGP:
+        """The model with some of its samples; nothing is factored again."""
         out = copy(self)
-        out.data, out.U, out.variance, out.memory = self.data.part(some), self.U[some], self.variance[some], ()
+        out.data, out.U, out.variance = self.data.part(some), self.U[some], self.variance[some]
         out.noises = self.noises if self.noises.shape[-2] == 1 else self.noises[..., some, :]
         return out
 
     def draw(self, Y: Tensor, rng: np.random.Generator) -> Conditioned:
         """For each metric one joint draw of the noiseless outcome at Y, and the GP conditioned on it.  Y: k x d"""
+        n = self.Y.shape[-2]
+        if n > MANY and self.Y.dim() == 2 and torch.equal(Y[:n], self.Y):
+            drawn = self._draw_from_prior(Y, rng)
+            if drawn is not None:
+                return drawn
         mean, cov = self.data.components(Y, full=True)  # m x k, m x k x k
         L, _ = factor(cov, torch.full_like(mean, 1e-7))
         white = torch.from_numpy(rng.standard_normal((*mean.shape, 1)))
         v = mean + (L @ white).squeeze(-1)
         jitter = 1e-6 * (1e-3 * self.variance).clamp_min(1.0)[:, None].expand(-1, len(Y))
         return Conditioned(Y, v, jitter, self.U, self.variance, self.shift, self.scale)
+
+    def _draw_from_prior(self, Y: Tensor, rng: np.random.Generator) -> Conditioned | None:
+        """As `draw` at Y (k x d) that begin with the data, by Matheron's rule: the prior's draw, corrected by the data.
+
+        The prior's covariance at Y is factored once, for the draw and for the GP conditioned on it; None where that of some
+        metric cannot be factored.
+        """
+        jitter = 1e-6 * (1e-3 * self.variance).clamp_min(1.0)[:, None].expand(-1, len(Y))
+        Z = Y @ self.U.mT
+        L, keep = factor(gram(Z, Z, self.variance), jitter)
+        if not bool(keep.all()):
+            return None
+        data, n = self.data, len(self.v)
+        prior = (L @ torch.from_numpy(rng.standard_normal((*jitter.shape, 1)))).squeeze(-1)  # m x k
+        noise = self.noises.sqrt() * torch.from_numpy(rng.standard_normal((data.m, n)))  # m x n
+        off = self.v - data.mean[:, None] - prior[:, :n] - noise
+        weights = data.Linv.mT @ (data.Linv @ off.unsqueeze(-1))  # m x n x 1
+        v = data.mean[:, None] + prior + (gram(Z, data.Z, self.variance) @ weights).squeeze(-1)
+        return Conditioned(Y, v, jitter, self.U, self.variance, self.shift, self.scale, root=L)
 
     def correlation(self, A: Tensor, B: Tensor) -> Tensor:
         """The posterior correlation of the outcome at pairs of points, moment-matched.  ... x d, ... x d -> ..."""

@@ -105,7 +105,7 @@ def _directly(
         domain,
         torch.from_numpy(ends[:1]),
         steps=steps,
-        barriers=LAST if rough is not acquisition else LAST[-1:],
+        barriers=LAST,
         bends=bends[first][None],
         inside=TOUCHING,
         flat=WORTH,

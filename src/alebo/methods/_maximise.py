@@ -9,7 +9,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from ..acquisition import Acquisition, PerCost, PerLook, at_target, candidates, evaluate, scatter
+from ..acquisition import Acquisition, LogEI, PerCost, PerLook, at_target, candidates, evaluate, scatter
 from ._fidelity import at_target_next
 from ._outcomes import OutcomeModels
 from ._rounding import rounded
@@ -20,8 +20,8 @@ Array: TypeAlias = NDArray[np.float64]
 AROUND = 4  # of the best points evaluated, near which the search also starts
 SCATTERED = 192  # points over the polytope from which the search among rounded points also starts
 SHORT: dict[str, Any] = {"raw": 128, "starts": 4, "steps": 4}  # for the later points of a batch
+LIGHT: dict[str, Any] = {"steps": 5}  # with many data: the polish does the rest
 BENT: dict[str, Any] = {"raw": 128, "starts": 5, "steps": 12}  # where climbs begin with the curvature of the metric
-BENT_SHORT: dict[str, Any] = {"raw": 64, "starts": 3, "steps": 8}  # the same, for the later points of a batch
 BEND = 32.0  # times the metric: about the curvature of log-EI where it is largest
 LEAST_BEND = 1e-3  # in directions that do not matter
 
@@ -42,17 +42,18 @@ def maximise(
     *,
     short: bool,
     rough: Acquisition | None = None,
-    bent: bool = False,
+    many: bool = False,
 ) -> Proposal:
     """The best point found; `short` spends less on it, `rough` is a cheaper likeness for most of the search.
 
-    `bent`: climbs begin with the curvature that the model's metric lets expect, and are shorter.
+    With `many` data climbs are shorter. Those of log-EI begin with the curvature that the model's metric lets expect; where
+    noise or pending points make it more rugged than the metric, they do not.
     """
     order = np.lexsort((model.values[:, 0], ~model.feasible))[:AROUND]
     best = seen.Y[order]
-    effort = SHORT if short else {}
-    if bent and (bend := _bend(model)) is not None:
-        effort = {**(BENT_SHORT if short else BENT), "bend": bend}
+    effort = SHORT if short else LIGHT if many else {}
+    if many and isinstance(acquisition, LogEI) and (bend := _bend(model)) is not None:
+        effort = {**BENT, "bend": bend}
     points, values = candidates(acquisition, seen.domain, seed, around=best, rough=rough, **effort)
     if not seen.space.continuous:
         points = np.vstack([points, scatter(seen.domain, seed, best, SCATTERED)])

@@ -220,12 +220,12 @@ class ALEBO(Method):
         def by(models: OutcomeModels) -> Acquisition:
             return models.acquisition(waiting, seed, doubt, log_cost(models, seen.space))
 
-        many = len(model.Y) > self.metric.cheap
         if later:
-            return maximise(by(model.share(later)), model, seen, seed, short=True, bent=many)
+            return maximise(by(model.share(later)), model, seen, seed, short=True)
+        many = len(model.Y) > self.metric.cheap
         whole = by(model)
         rough: Acquisition | None = None
         if many:
             rough = whole.share(seen.number, THIRDS) if isinstance(whole, NoisyLogEI) else None
             rough = rough or by(model.share(seen.number))
-        return maximise(whole, model, seen, seed, short=False, rough=rough, bent=many)
+        return maximise(whole, model, seen, seed, short=False, rough=rough, many=many)

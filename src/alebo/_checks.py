@@ -27,7 +27,10 @@ def whole(name: str, value: Any, least: int | None, way_out: str) -> int:
 
 
 def prepared_ahead(ahead: int | None, workers: int) -> int:
-    """How many points are prepared while all workers are busy: as said, or one where there are several workers."""
+    """How many points are prepared while all workers are busy: as said, or one for every two workers.
+
+    Of four workers two often end nearly at once, and the second would wait while its point is asked for.
+    """
     if ahead is None:
-        return int(workers > 1)
+        return workers // 2
     return whole("ahead", ahead, 0, "It is the number of points that are prepared while all workers are busy.")

@@ -65,7 +65,7 @@ def minimize(
         callback: `callback(trial, optimizer)` after every evaluation. True or StopIteration ends the run.
         timeout: Seconds after which no evaluation is started any more; those under way are waited for.
         n_jobs: Evaluations at a time, in threads. For processes see `alebo.run`.
-        ahead: Points prepared while all jobs are busy, so that none waits. None: 1 with several jobs, 0 with one.
+        ahead: Points prepared while all jobs are busy, so that none waits. None: one for every two jobs.
         progress: Show the run live, in a terminal or a notebook.
         max_failed: The share of evaluations that may fail.
         sources: Earlier studies to learn from: `alebo.Source`, or what one is made of.

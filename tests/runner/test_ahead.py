@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 import alebo
+from alebo._checks import prepared_ahead
 from alebo.methods import Sobol
 from alebo.runner import Step
 
@@ -168,6 +169,12 @@ def test_too_many_failures_leave_what_was_prepared_to_the_next_run(tmp_path: Pat
     opt = alebo.run(study, fn.sphere)
     assert all(opt.history[t.number].complete for t in left)
     assert len(opt.history) == 40
+
+
+@pytest.mark.parametrize(("workers", "waiting"), [(1, 0), (2, 1), (3, 1), (4, 2), (8, 4)])
+def test_one_trial_is_prepared_for_every_two_workers(workers: int, waiting: int) -> None:
+    assert prepared_ahead(None, workers) == waiting
+    assert prepared_ahead(3, workers) == 3
 
 
 def test_how_many_ahead_is_checked(tmp_path: Path) -> None:

@@ -59,7 +59,7 @@ def run(
             ALEBO_TRIAL and ALEBO_SEED.
         executor: Where evaluations run; None: processes of our own.
         workers: How many evaluations are kept under way.
-        ahead: Trials prepared while all workers are busy, so that none waits. None: 1 with several workers, 0 with one.
+        ahead: Trials prepared while all workers are busy, so that none waits. None: one for every two workers.
         budget: How many evaluations may be made in all, where it is to differ from the study's.
         timeout: Seconds that one evaluation may take.
         memory: Bytes that one evaluation may take.

@@ -84,15 +84,20 @@ def sample_gp(
         runs[i] = sample(target, best, len(runs[i][0]), rng)
     if len(runs) > len(starts):
         del runs[int(np.argmin([s if runs[i][0] else math.inf for i, s in enumerate(score)]))]
-    unaltered = not lost and len(runs) == len(score)
     enough = len(made.U) - len(stale) >= samples // 2
-    if unaltered and enough:
+    if enough and not lost and len(runs) == len(score):
         return made.among(_others(made, len(kept), stale)) if stale else made
-    for j in range(0 if enough else len(stale)):
+    if not enough:
+        _draw_more(runs, len(stale), target, rng)
+    return model(runs, [h for i, h in enumerate(kept) if i not in stale])
+
+
+def _draw_more(runs: list[Run], count: int, target: LogPosterior, rng: np.random.Generator) -> None:
+    """So many more kernels, by each chain in turn."""
+    for j in range(count):
         kernels, end = runs[j % len(runs)]
         more, end = sample(target, end, 1, rng)
         runs[j % len(runs)] = ([*kernels, *more], end)
-    return model(runs, [h for i, h in enumerate(kept) if i not in stale])
 
 
 def moves(n: int, samples: int) -> int:

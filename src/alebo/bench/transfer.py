@@ -4,7 +4,7 @@
     python -m alebo.bench.transfer table                            the table of all that is there
     python -m alebo.bench.transfer cost                             CPU seconds of an ask with 500 source evaluations
 
-The seeds take two source studies by the default method in turn; each has a task of its own where tasks are drawn (a shift).
+Each seed has a source study of its own by the default method, and a task of its own where tasks are drawn (a shift).
 A run that is in the file already is not made again.
 """
 
@@ -32,7 +32,6 @@ Array: TypeAlias = NDArray[np.float64]
 
 RESULTS = Path("results/transfer")
 LONG, SHORT = 100, 50  # evaluations of source studies and of studies without sources; of those with sources
-STUDIES = 2  # source studies of a pair
 NEARLY = 0.99  # of what a study without sources gains: also reported, because its last digits take long
 FIRST = 5  # best source points that are first points, in the comparison
 SHIFT = 0.1  # largest move of an active parameter of Hartmann6, of its range
@@ -116,7 +115,6 @@ def _array(problem: Problem, params: Mapping[str, Any]) -> Any:
 
 def source_study(name: str, seed: int) -> alebo.Optimizer:
     """The earlier study of a seed, by the default method; made once, then read from its file."""
-    seed %= STUDIES
     path = RESULTS / "sources" / f"{name}-{seed}.json"
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -14,9 +14,10 @@ task has r = 0 and only its kernel is left.
 from __future__ import annotations
 
 import math
+from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -29,14 +30,17 @@ from ._process import Process
 from .ard import ARDGP, DRAWS
 from .informed import Data
 from .outcomes import thinned
-from .priors import NOISE_FLOOR
+from .priors import Kernel
 from .surrogate import Marginals, Mixture
 
 Array: TypeAlias = NDArray[np.float64]
 
 CORRELATIONS = (0.0, 0.2, 0.4, 0.6, 0.75, 0.85, 0.92, 0.96, 0.98, 0.995)
 AMPLITUDES = tuple(float(a) for a in np.exp(np.linspace(-1.5, 2.5, 17)))
-NOISES = tuple(float(v) for v in np.exp(np.linspace(math.log(NOISE_FLOOR), 0.0, 8)))  # over the squared amplitude
+LEAST = (
+    1e-8  # noise variance over the squared amplitude: what is known of an earlier task allows to tell finer differences
+)
+NOISES = tuple(float(v) for v in np.exp(np.linspace(math.log(LEAST), 0.0, 11)))  # candidates, in the same units
 SHARES = (0.0, 0.2, 0.6)
 SMOOTH = 1.0  # lengthscale of k2 in the unit cube, times the root of D
 MANY = 150  # observations beyond which correlation, amplitude and noise are found with so many of them
@@ -95,10 +99,9 @@ class CoregionalGP(Process):
 
     def _covariance(self, one: _Seen, other: _Seen) -> tuple[Array, Array, Array]:
         """The prior covariance of some points and others, and the slopes of k and of k2.  -> a x b each"""
-        k, slope = kernel_of(squared_distances(one.Z, other.Z), self.source.kernel)
-        k2, slope2 = kernel_of(squared_distances(one.Z2, other.Z2), "rbf")
+        k, slope, k2, slope2, G = _kernels(one, other, self.source.kernel)
         s = (1.0 - self.correlation**2) * self.share
-        K = self.amplitude**2 * ((1.0 - s) * k + s * k2 - self.correlation**2 * (one.U @ other.U.T))
+        K = self.amplitude**2 * ((1.0 - s) * k + s * k2 - self.correlation**2 * G)
         return K, slope, slope2
 
     @cached_property
@@ -119,37 +122,16 @@ class CoregionalGP(Process):
 
     def marginals(self, W: Tensor) -> Marginals:
         """Mean and variance at single points, standardised, with their vector-Jacobian product.  k x D -> p x k, p x k"""
-        seen, at = self._seen, _Seen.of(self.source, W.detach().numpy())
-        C, slope, slope2 = self._covariance(at, seen)
+        return _marginals([self], W)
+
+    def _at(self, at: _Seen) -> _At:
+        """Mean, variance and what their derivatives need, at points."""
+        C, slope, slope2 = self._covariance(at, self._seen)
         V = C @ self._root_inverse.T
-        A, r, s = self.amplitude, self.correlation, (1.0 - self.correlation**2) * self.share
-        left = A**2 * (1.0 - r**2 * np.einsum("ij,ij->i", at.U, at.U)) - np.einsum("ij,ij->i", V, V)
-
-        def back(by_mean: Tensor, by_variance: Tensor) -> Tensor:
-            m = by_mean.numpy()
-            by_left = np.where(left > 1e-12, by_variance.numpy().sum(0), 0.0)
-            by_C = m.T @ self._weights - ((2.0 * by_left)[:, None] * V) @ self._root_inverse
-            by_U = np.outer(m.sum(0), A * r * self.source_z) - (A * r) ** 2 * (by_C @ seen.U)
-            by_U -= (2.0 * (A * r) ** 2 * by_left)[:, None] * at.U
-            here, smooth = 2.0 * A**2 * (1.0 - s) * by_C * slope, 2.0 * A**2 * s * by_C * slope2
-            there = 2.0 * (by_U @ self.source_root) * at.slope
-            moved = here.sum(1)[:, None] * at.Z - here @ seen.Z
-            moved += there.sum(1)[:, None] * at.Z - there @ self.source._scaled[1]
-            wide = smooth.sum(1)[:, None] * at.Z2 - smooth @ seen.Z2
-            return torch.from_numpy(moved / self.source.lengthscales + wide / _wide(self.source))
-
-        mean = torch.from_numpy(self._prior_mean(at) + self._weights @ C.T)
-        return Marginals(mean, torch.from_numpy(np.maximum(left, 1e-12)).expand(len(mean), -1), back)
-
-    @property
-    def source_root(self) -> Array:
-        """R, for a kernel of unit variance.  -> n0 x n0"""
-        return math.sqrt(self.source.variance) * self.source._root_inverse
-
-    @property
-    def source_z(self) -> Array:
-        """z, in units of the earlier task's standard deviation.  -> n0"""
-        return _z(self.source)
+        prior = self.amplitude**2 * (1.0 - self.correlation**2 * np.einsum("ij,ij->i", at.U, at.U))
+        return _At(
+            self, self._prior_mean(at) + self._weights @ C.T, prior - np.einsum("ij,ij->i", V, V), V, slope, slope2
+        )
 
     def draw(self, points: Tensor, rng: np.random.Generator) -> CoregionalGP:
         """The process conditioned on each of `DRAWS` joint draws of its noiseless outcome at the points.  k x D"""
@@ -190,12 +172,11 @@ class _Seen:
     @classmethod
     def of(cls, source: ARDGP, X: Array) -> _Seen:
         """The points, remembered for the next of the processes that are asked about the same ones."""
-        global _last
-        known = _last
-        if known is not None and known[0] is source and np.array_equal(known[1], X):
-            return known[2]
+        for known in tuple(_lately):
+            if known[0] is source and np.array_equal(known[1], X):
+                return known[2]
         made = cls._made(source, X)
-        _last = source, X.copy(), made
+        _lately.append((source, X.copy(), made))
         return made
 
     @classmethod
@@ -203,11 +184,74 @@ class _Seen:
         centre, earlier = source._scaled
         Z = (X - centre) / source.lengthscales
         k, slope = kernel_of(squared_distances(Z, earlier), source.kernel)
-        U = math.sqrt(source.variance) * (k @ source._root_inverse.T)
-        return cls(Z, (X - centre) / _wide(source), slope, U, U @ _z(source))
+        R, z = _earlier(source)
+        U = k @ R.T
+        return cls(Z, (X - centre) / _wide(source), slope, U, U @ z)
 
 
-_last: tuple[ARDGP, Array, _Seen] | None = None
+@dataclass(frozen=True, eq=False)
+class _At:
+    """What a process says at k points, before its derivatives are asked for."""
+
+    process: CoregionalGP
+    mean: Array  # p x k
+    left: Array  # k, the variance
+    V: Array  # k x n
+    slope: Array  # k x n, of k by the squared distance
+    slope2: Array  # k x n, of k2
+
+    def back(self, at: _Seen, by_mean: Array, by_variance: Array) -> tuple[Array, Array, Array]:
+        """The derivatives by half the squared scaled distances of k and of k2, and by U.  p x k each -> k x n, k x n, k x n0"""
+        gp = self.process
+        A, r, s = gp.amplitude, gp.correlation, (1.0 - gp.correlation**2) * gp.share
+        by_left = np.where(self.left > 1e-12, by_variance.sum(0), 0.0)
+        by_C = by_mean.T @ gp._weights - ((2.0 * by_left)[:, None] * self.V) @ gp._root_inverse
+        by_U = np.outer(by_mean.sum(0), A * r * _earlier(gp.source)[1]) - (A * r) ** 2 * (by_C @ gp._seen.U)
+        by_U -= (2.0 * (A * r) ** 2 * by_left)[:, None] * at.U
+        by_C *= 2.0 * A**2
+        return (1.0 - s) * by_C * self.slope, s * by_C * self.slope2, by_U
+
+
+def _marginals(models: Sequence[CoregionalGP], W: Tensor) -> Marginals:
+    """Mean and variance of processes of the same data, one after the other.  k x D -> p x k, p x k"""
+    source, seen = models[0].source, models[0]._seen
+    at = _Seen.of(source, W.detach().numpy())
+    found = [gp._at(at) for gp in models]
+    counts = [len(f.mean) for f in found]
+
+    def back(by_mean: Tensor, by_variance: Tensor) -> Tensor:
+        parts = zip(found, by_mean.split(counts), by_variance.split(counts), strict=True)
+        pulls = [f.back(at, m.numpy(), v.numpy()) for f, m, v in parts]
+        here, smooth, by_U = (sum(pull[1:], start=pull[0]) for pull in zip(*pulls, strict=True))
+        there = 2.0 * (by_U @ _earlier(source)[0]) * at.slope
+        moved = (here.sum(1) + there.sum(1))[:, None] * at.Z - here @ seen.Z - there @ source._scaled[1]
+        wide = smooth.sum(1)[:, None] * at.Z2 - smooth @ seen.Z2
+        return torch.from_numpy(moved / source.lengthscales + wide / _wide(source))
+
+    variance = np.concatenate([np.broadcast_to(np.maximum(f.left, 1e-12), f.mean.shape) for f in found])
+    return Marginals(torch.from_numpy(np.concatenate([f.mean for f in found])), torch.from_numpy(variance), back)
+
+
+@dataclass(frozen=True, eq=False)
+class Related(Mixture):
+    """Several processes of the same two tasks, asked together: what they share is computed once."""
+
+    models: tuple[CoregionalGP, ...]
+
+    def marginals(self, W: Tensor) -> Marginals:
+        """All processes, one after the other.  k x D -> p x k, p x k"""
+        return _marginals(self.models, W)
+
+
+_lately: deque[tuple[ARDGP, Array, _Seen]] = deque(maxlen=4)  # points that processes were asked about
+
+
+@lru_cache(maxsize=2)  # the processes of one mixture are asked about the same points, one after the other
+def _kernels(one: _Seen, other: _Seen, kernel: Kernel) -> tuple[Array, Array, Array, Array, Array]:
+    """k and its slope, k2 and its slope, and U U^T, of some points and others.  -> a x b each"""
+    k, slope = kernel_of(squared_distances(one.Z, other.Z), kernel)
+    k2, slope2 = kernel_of(squared_distances(one.Z2, other.Z2), "rbf")
+    return k, slope, k2, slope2, one.U @ other.U.T
 
 
 def _wide(source: ARDGP) -> float:
@@ -215,12 +259,14 @@ def _wide(source: ARDGP) -> float:
     return SMOOTH * math.sqrt(source.dim)
 
 
-def _z(source: ARDGP) -> Array:
+@lru_cache(maxsize=4)
+def _earlier(source: ARDGP) -> tuple[Array, Array]:
+    """R for a kernel of unit variance, and z in units of the earlier task's standard deviation.  -> n0 x n0, n0"""
     white: Array = source._root_inverse @ (source.targets - source.mean)
-    return white
+    return math.sqrt(source.variance) * source._root_inverse, white
 
 
-def fit_coregional(source: ARDGP, base: Data) -> Mixture:
+def fit_coregional(source: ARDGP, base: Data) -> Related:
     """Processes drawn from the posterior of correlation, amplitude and noise, for the present task.
 
     Args:
@@ -242,9 +288,9 @@ def fit_coregional(source: ARDGP, base: Data) -> Mixture:
     chosen = np.searchsorted(chance, marks)
     models = []
     for r, A, c, noise, w in candidates[chosen if len(set(chosen)) > 1 else chosen[:1]]:
-        noises = np.full(len(v), max(noise, NOISE_FLOOR)) if known is None else known
+        noises = np.full(len(v), max(noise, LEAST)) if known is None else known
         models.append(CoregionalGP(source, X, v, noises, float(r), float(A), float(c), float(w), **units))
-    return Mixture(tuple(models))
+    return Related(tuple(models))
 
 
 def _candidates(
@@ -255,27 +301,24 @@ def _candidates(
     In the order of the correlation. A reported noise is taken at its median here; the process itself has it as reported.
     """
     n = len(v)
-    k = kernel_of(squared_distances(seen.Z), source.kernel)[0]
-    k2 = kernel_of(squared_distances(seen.Z2), "rbf")[0]
-    G = seen.U @ seen.U.T
+    k, _, k2, _, G = _kernels(seen, seen, source.kernel)
     A = np.array(AMPLITUDES)
+    # candidates of the noise over the squared amplitude: the same for every amplitude, or one for each  l x 1, or 1 x a
+    eta = np.array(levels)[:, None] if known is None else np.maximum(np.median(known) / A**2, LEAST)[None, :]
+    fixed = -0.5 * ((np.log(A) - AMPLITUDE[0]) / AMPLITUDE[1]) ** 2 - n * np.log(A)
+    if known is None:
+        fixed = fixed - 0.5 * ((np.log(eta * A**2) - NOISE[0]) / NOISE[1]) ** 2
     rows, densities = [], []
     for r, w in ((r, w) for r in CORRELATIONS for w in SHARES):
         s = (1.0 - r**2) * w
         values, vectors = np.linalg.eigh((1.0 - s) * k + s * k2 - r**2 * G)
-        turned = np.stack([v, r * seen.expected, np.ones(n)]) @ vectors  # 3 x n
-        for rate in levels if known is None else levels[:1]:
-            eta = np.full(len(A), rate) if known is None else np.maximum(float(np.median(known)) / A**2, NOISE_FLOOR)
-            weight = 1.0 / (np.maximum(values, 0.0)[None, :] + eta[:, None])  # a x n
-            (vv, vm, v1), (_, mm, m1), (_, _, ones) = (
-                [(weight * turned[i] * turned[j]).sum(1) for j in range(3)] for i in range(3)
-            )
-            c = (v1 - A * m1) / ones
-            square = vv + A**2 * mm + c**2 * ones - 2.0 * A * vm - 2.0 * c * v1 + 2.0 * A * c * m1
-            density = -0.5 * square / A**2 + 0.5 * np.log(weight).sum(1) - n * np.log(A)
-            density -= 0.5 * ((np.log(A) - AMPLITUDE[0]) / AMPLITUDE[1]) ** 2
-            if known is None:
-                density -= 0.5 * ((np.log(rate * A**2) - NOISE[0]) / NOISE[1]) ** 2
-            rows.append(np.stack([np.full(len(A), r), A, c, eta * A**2, np.full(len(A), w)], axis=1))
-            densities.append(density)
+        y, m, one = np.stack([v, r * seen.expected, np.ones(n)]) @ vectors  # n each
+        weight = 1.0 / (np.maximum(values, 0.0) + eta.reshape(-1, 1))  # of each noise  x n
+        sums = weight @ np.stack([y * y, y * m, y * one, m * m, m * one, one * one], axis=1)
+        vv, vm, v1, mm, m1, ones = (column.reshape(eta.shape) for column in sums.T)
+        c = (v1 - A * m1) / ones  # l x a
+        square = vv + A**2 * mm + c**2 * ones - 2.0 * A * vm - 2.0 * c * v1 + 2.0 * A * c * m1
+        density = fixed - 0.5 * square / A**2 + 0.5 * np.log(weight).sum(1).reshape(eta.shape)
+        rows.append(np.stack(np.broadcast_arrays(r, A, c, eta * A**2, w), axis=-1).reshape(-1, 5))
+        densities.append(density.ravel())
     return np.concatenate(rows), np.concatenate(densities)

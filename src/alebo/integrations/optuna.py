@@ -22,6 +22,7 @@ from ..history import History, State, Trial
 from ..methods import Method
 from ..methods import from_dict as method_from_dict
 from ..methods import to_dict as method_to_dict
+from ..sources import as_list
 from ..space import Int, Parameter, Space
 from ._hosts import check_host
 from .spaces import from_distribution, to_optuna
@@ -33,6 +34,8 @@ from optuna.samplers import BaseSampler, RandomSampler  # noqa: E402
 from optuna.search_space import IntersectionSearchSpace  # noqa: E402
 from optuna.study import StudyDirection  # noqa: E402
 from optuna.trial import TrialState  # noqa: E402
+
+from ._optuna_sources import Sources  # noqa: E402
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -52,7 +55,8 @@ class EmbeddingSampler(BaseSampler):
     the first trial is random. Trials that run elsewhere are respected as pending; constraints come from
     `trial.set_constraint`, goals from the study's directions. `budget`, where known, helps a method to plan.
     `pruned` is "last" (a pruned trial counts with its last value, no better than the median of the completed trials and
-    no worse than the worst of them) or "ignore" (it trains nothing).
+    no worse than the worst of them) or "ignore" (it trains nothing). `sources` are earlier studies to learn from: studies
+    of Optuna, or what `alebo.Source` takes, whose objective is called "value 0" here; every worker is given the same.
 
     >>> import optuna
     >>> optuna.logging.set_verbosity(optuna.logging.WARNING)
@@ -72,6 +76,7 @@ class EmbeddingSampler(BaseSampler):
         budget: int | None = None,
         independent_sampler: BaseSampler | None = None,
         pruned: str = "last",
+        sources: Any = (),
     ) -> None:
         if pruned not in ("last", "ignore"):
             raise InputError(f'`pruned` is "last" or "ignore"; got {pruned!r:.60}.')
@@ -84,14 +89,22 @@ class EmbeddingSampler(BaseSampler):
                 f"`search_space` maps names to Optuna's distributions, or is an alebo.Space; got {search_space!r:.60}."
             )
         self._search_space = None if search_space is None else dict(search_space)
-        if self._search_space is not None:
-            _Columns(self._search_space, self._rules)  # a space that cannot be is refused now
         self._method = as_method(method)
+        self._sources: Sources | None = None
+        if self._search_space is not None:
+            columns = _Columns(self._search_space, self._rules)  # a space that cannot be is refused now
+            if as_list(sources):
+                self._sources = Sources(sources, columns.space, columns.stepped, self._method)
+        elif as_list(sources):
+            raise InputError(
+                "Sources are matched by the names of a search space; got sources without one. Give `search_space`, too."
+            )
         self._chosen = method is not None  # else a study that is there keeps its own
         self._seed = None if seed is None else int(seed)
         self._budget = budget
         self._independent = independent_sampler or RandomSampler(seed=None if seed is None else seed % 2**32)
         self._seen = IntersectionSearchSpace()
+        self._compared: int | None = None  # the study whose sources are known to be the same
 
     def reseed_rng(self) -> None:
         """New randomness for what is sampled independently; the embedding is the study's and stays."""
@@ -108,12 +121,14 @@ class EmbeddingSampler(BaseSampler):
         if all(d.single() for d in search_space.values()):
             return {}
         columns = _Columns(search_space, self._rules if set(search_space) == set(self._search_space or ()) else ())
-        seed = self._shared_seed(study)
         earlier = [t for t in study.get_trials(deepcopy=False) if t.number < trial.number]
         goals = _goals(study, earlier)
+        seed = self._shared_seed(study, goals)
         self._method.check(columns.space, goals)
         limits = _limits(earlier, goals) if self._pruned == "last" else None
-        history = History(tuple(_trial(t, columns, goals, limits) for t in earlier), self._budget)
+        tasks = () if self._sources is None else self._sources.tasks(goals)
+        trials = tuple(_trial(t, columns, goals, limits) for t in earlier)
+        history = History(trials, self._budget, sources=tasks)
         proposed = propose(self._method, history, columns.space, goals, 1, seed)[0]
         stored = {k: v for k, v in proposed.to_dict().items() if k in ("x", "y", "note")}
         study._storage.set_trial_system_attr(trial._trial_id, POINT, {"names": columns.key, **stored})
@@ -133,7 +148,7 @@ class EmbeddingSampler(BaseSampler):
         """Passed on to the independent sampler."""
         self._independent.after_trial(study, trial, state, values)
 
-    def _shared_seed(self, study: Study) -> int:
+    def _shared_seed(self, study: Study, goals: Goals) -> int:
         """The study's seed, which the first sampler on it decides; all workers derive their embedding from it."""
         facts = study._storage.get_study_system_attrs(study._study_id).get(FACTS)
         method = json.loads(json.dumps(method_to_dict(self._method), default=repr))
@@ -147,14 +162,29 @@ class EmbeddingSampler(BaseSampler):
                         f"{got}. "
                         f"Give the sampler the study's {word}, or begin a new study."
                     )
+            self._same_sources(study, facts.get("sources", []), goals)
             return int(facts["seed"])
         seed = self._seed
         if seed is None:  # the same for all workers that begin together, another for every study
             first = study.get_trials(deepcopy=False)[0].datetime_start
             seed = derive(0, study.study_name, "" if first is None else first.isoformat()) % 2**31
         facts = {"seed": seed, "method": method, "alebo": __version__}
+        if self._sources is not None:
+            facts["sources"] = self._sources.digests(goals)
         study._storage.set_study_system_attr(study._study_id, FACTS, facts)
         return seed
+
+    def _same_sources(self, study: Study, had: Sequence[str], goals: Goals) -> None:
+        """Refuse other sources than those that the study was begun with; looked at once for every study."""
+        if study._study_id == self._compared:
+            return
+        got = [] if self._sources is None else self._sources.digests(goals)
+        if list(had) != got:
+            raise StudyError(
+                f"A study keeps its sources; {study.study_name!r} was begun with {len(had)}, and this sampler has "
+                f"{len(got)}, or others. Give the sampler the study's sources, or begin a new study."
+            )
+        self._compared = study._study_id
 
 
 class _Columns:

@@ -27,6 +27,7 @@ MEMORY = 0.85  # by this factor a prediction counts less after every further one
 WORST = 3.0  # nats that one prediction can cost at most
 AHEAD = 10.0  # nats by which models that know an earlier study begin before the others: the first proposals are theirs
 DOUBT = 3.0  # nats behind the best beyond which a model is not listened to
+DOUBT_OF_SOURCES = 1.0  # the same of a model that knows an earlier study: where it is uncertain, it promises much
 SHARPEST = 1e-3  # least standard deviation of a prediction, of standardised outcomes: finer differences decide nothing
 
 
@@ -91,16 +92,11 @@ def trusted(model: OutcomeModels, view: View, handicaps: Sequence[float]) -> Out
     """The same with those models of each outcome alone that foresaw nearly as well as the best (see `scores`)."""
     if len(model.objectives[0].models) == 1:
         return model
-    kept = {
-        name: Mixture(
-            tuple(
-                m
-                for m, behind in zip(mixture.models, scores(model, view, handicaps, name), strict=True)
-                if behind > -DOUBT
-            )
-        )
-        for name, mixture in model.models.items()
-    }
+    kept = {}
+    for name, mixture in model.models.items():
+        most = [DOUBT] * len(handicaps) + [DOUBT_OF_SOURCES] * (len(mixture.models) - len(handicaps))
+        found = zip(mixture.models, scores(model, view, handicaps, name), most, strict=True)
+        kept[name] = Mixture(tuple(m for m, behind, doubt in found if behind > -doubt))
     return replace(
         model,
         objectives=tuple(kept[f"objective {i}"] for i in range(len(model.objectives))),

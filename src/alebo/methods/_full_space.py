@@ -7,7 +7,7 @@ Points are in the unit cube here, x = -1 + 2 u.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, TypeAlias
 
@@ -32,7 +32,7 @@ from ._outcomes import OutcomeModels, fit_outcomes
 from ._repeat import to_repeat
 from ._rounding import rounded
 from ._sharing import gains
-from ._transfer import informed, taming
+from ._transfer import TRUSTED, informed, taming, weights
 from ._view import View
 
 Array: TypeAlias = NDArray[np.float64]
@@ -47,6 +47,9 @@ FAR = 256  # points over the whole cube or region
 BEST = 3  # of all these points are climbed from, and the best of the FAR: most climbs begin near the incumbent, because
 ITERATIONS = 60  # in many dimensions the largest acquisition of all often lies in a corner where nothing is known
 LATE, LATE_DOUBT = 0.2, 0.1  # in the last share of the budget so much of the models' standard deviation counts
+SELDOM = (
+    3  # the one fit in so many, of models that know no source, that is made from the start while sources are trusted
+)
 NAMED = 8  # parameters at most that a finding names
 RELEVANT = 0.95  # share of the inverse squared lengthscales that the named parameters make up
 
@@ -112,14 +115,17 @@ class FullSpaceArm:
         """The models of every outcome, in the unit cube."""
         D = view.space.dimension
         priors: list[ARDPrior] = [PRIORS[name](D) for name in self.priors]
+        warm = None if fresh else self._remembered(view)
+        if warm and len(view.trials) % SELDOM and sum(weights(view.history, view.goals)) >= TRUSTED:
+            priors = [replace(prior, subsets=False, rugged=False) for prior in priors]  # sources propose: these compare
         return fit_outcomes(
             0.5 * (view.X + 1.0),
             view.trials,
             view.goals,
             build=partial(fit_mixture, priors=priors),
-            warm=None if fresh else self._remembered(view),
+            warm=warm,
             seed=derive(view.seed, self.name, "fit", view.number),
-            tame=taming(view.trials, view.history.sources),
+            tame=taming(view.history.sources),
             also=informed(view),
         )
 

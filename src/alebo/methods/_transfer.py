@@ -19,7 +19,7 @@ from .._seeds import derive
 from .._tasks import Task
 from ..geometry import Embedding
 from ..goals import Goals
-from ..history import History, Trial
+from ..history import History
 from ..models import Mixture
 from ..models.ard import ARDGP
 from ..models.ard_fit import fit_best
@@ -39,6 +39,7 @@ Array: TypeAlias = NDArray[np.float64]
 SOURCE = "source"  # the arm of a source's best point
 HEARD = 0.1  # weight of a source from which it is listened to inside an embedding
 HEDGED = 4  # first points of a study with sources, every other of which is one that a study without them begins with
+TYPICAL = 0.25  # quantile of the outcomes that stands for a typical one, instead of the median, in a study with sources
 TRUSTED = 0.5  # weight of the sources from which their models propose in place of first points
 
 
@@ -187,12 +188,9 @@ def best_point(view: View, k: int) -> Array | None:
     return view.space.snap(x)
 
 
-def taming(trials: Sequence[Trial], sources: Sequence[Task]) -> Callable[[Array], Array]:
-    """What is done to very bad values of an objective; with sources, few points besides the first ones are typical."""
-    if not sources:
-        return without_worst
-    typical = np.array(["first" in t.note for t in trials], dtype=bool)
-    return partial(without_worst, typical=typical)
+def taming(sources: Sequence[Task]) -> Callable[[Array], Array]:
+    """What is done to very bad values of an objective; with sources most points are near good ones from the start."""
+    return partial(without_worst, below=TYPICAL) if sources else without_worst
 
 
 def first_of_sources(seen: EmbeddedView, q: int) -> list[Suggestion]:
@@ -232,7 +230,7 @@ def weights(history: History, goals: Goals) -> list[float]:
         means = np.array([t.outcomes[g.outcome].mean for t in complete])
         values = -goals.sign(g.outcome) * means
         if any("first" in t.note for t in complete):
-            values = taming(complete, history.sources)(values)
+            values = taming(history.sources)(values)
         values = tamed(values)
         scale = Standardisation.of(values).scale
         for trial, value in zip(complete, values, strict=True):

@@ -40,7 +40,7 @@ AMPLITUDES = tuple(float(a) for a in np.exp(np.linspace(-1.5, 2.5, 17)))
 LEAST = (
     1e-8  # noise variance over the squared amplitude: what is known of an earlier task allows to tell finer differences
 )
-NOISES = tuple(float(v) for v in np.exp(np.linspace(math.log(LEAST), 0.0, 11)))  # candidates, in the same units
+NOISES = tuple(float(v) for v in np.exp(np.linspace(math.log(LEAST), 0.0, 12)))  # candidates, in the same units
 SHARES = (0.0, 0.2, 0.6)
 SMOOTH = 1.0  # lengthscale of k2 in the unit cube, times the root of D
 MANY = 150  # observations beyond which correlation, amplitude and noise are found with so many of them

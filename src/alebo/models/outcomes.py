@@ -83,18 +83,16 @@ def typical_spread(values: Array) -> float:
     return Standardisation.of(tamed(values)).scale
 
 
-def without_worst(values: Array, typical: NDArray[np.bool_] | None = None) -> Array:
+def without_worst(values: Array, below: float = 0.5) -> Array:
     """Values, larger is better, in which the worst ones are raised to a common level.
 
     A search learns little from how bad a bad point is, and a model that follows a few very bad points has little resolution
-    left for the good ones. The level lies `BAD` times as far below the median as the best value lies above it. Where most
-    points were chosen to be good, `typical` says which were not; their median counts where it is lower.  n, n -> n
+    left for the good ones. The level lies `BAD` times as far below the median as the best value lies above it; where most
+    points were chosen to be good, a lower quantile than the median is typical.  n -> n
     """
     size = max(float(np.abs(values).max(initial=0.0)), 1e-300)
     u = values / size  # in [-1, 1]: no difference overflows
-    middle = float(np.median(u))
-    if typical is not None and typical.any():
-        middle = min(middle, float(np.median(u[typical])))
+    middle = float(np.median(u) if below == 0.5 else np.quantile(u, below))
     level = middle - BAD * (float(u.max()) - middle)
     return np.maximum(values, level * size) if level > -1.0 else values
 

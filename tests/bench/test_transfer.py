@@ -2,6 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import alebo
+from alebo.bench import multitask
+from alebo.bench.problems import PROBLEMS
 from alebo.bench.transfer import PAIRS, table
 
 
@@ -24,3 +32,18 @@ def test_pairs_have_the_same_parameters() -> None:
     assert pair.earlier(0).space == pair.present(0).space
     x = pair.earlier(0).optimisers[0]
     assert pair.present(0).evaluate(x) != pair.present(1).evaluate(x)
+
+
+def test_the_multitask_process_begins_at_the_best_source_point_and_goes_on() -> None:
+    problem = replace(
+        PROBLEMS["branin-50"](),
+        space=alebo.Space.from_bounds([(0, 1)] * 3),
+        evaluate=lambda x: float(np.sum((x - 0.4) ** 2)),
+    )
+    X = np.random.default_rng(0).random((8, 3))
+    y = np.sum((X - 0.3) ** 2, axis=1)
+    trace, seconds = multitask.search(problem, 0, 5, X, y)
+    assert trace[0] == pytest.approx(np.sum((X[np.argmin(y)] - 0.4) ** 2))
+    assert len(trace) == len(seconds) == 5
+    assert trace == sorted(trace, reverse=True)
+    assert trace[-1] < trace[0]

@@ -74,7 +74,7 @@ def _trial(frozen: FrozenTrial) -> Trial:
 def _named(source: Source, goals: Goals) -> Source:
     """Where both have one objective, that of the source is this one: Optuna's values have no name."""
     data = getattr(source.data, "optimizer", source.data)  # a Result
-    theirs = getattr(getattr(data, "goals", None), "objectives", ())
+    theirs: Sequence[Any] = getattr(getattr(data, "goals", None), "objectives", ())
     ours = goals.objectives[0].outcome
     if len(theirs) != 1 or len(goals.objectives) != 1 or ours in source.columns:
         return source

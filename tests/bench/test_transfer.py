@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
 import alebo
 from alebo.bench import multitask
-from alebo.bench.problems import PROBLEMS
+from alebo.bench.problems import Problem
 from alebo.bench.transfer import PAIRS, table
 
 
@@ -35,11 +33,8 @@ def test_pairs_have_the_same_parameters() -> None:
 
 
 def test_the_multitask_process_begins_at_the_best_source_point_and_goes_on() -> None:
-    problem = replace(
-        PROBLEMS["branin-50"](),
-        space=alebo.Space.from_bounds([(0, 1)] * 3),
-        evaluate=lambda x: float(np.sum((x - 0.4) ** 2)),
-    )
+    space = alebo.Space.from_bounds([(0, 1)] * 3)
+    problem = Problem("bowl", space, lambda x: float(np.sum((x - 0.4) ** 2)))
     X = np.random.default_rng(0).random((8, 3))
     y = np.sum((X - 0.3) ** 2, axis=1)
     trace, seconds = multitask.search(problem, 0, 5, X, y)

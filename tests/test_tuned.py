@@ -131,6 +131,7 @@ DEFAULTS: dict[str, dict[str, Any]] = {  # of functions and of the fields of cla
     "methods._metric:Sampled": {"samples": 12, "warm": True},
     "methods._metric:Laplace": {"samples": 12, "ridge": 0.5, "inflation": None, "warm": True, "cold": 3},
     "methods._fitted:Predictor": {"sign": 1.0, "offset": 0.0},
+    "methods._fitted:Fitted": {"embedding": None, "what": "model", "refits": True},
     "methods._growth:Growth": {
         **{"start": None, "step": 2, "most": 20, "threshold": -7.0, "patience": 5, "pace": 0.2, "directions": None},
     },

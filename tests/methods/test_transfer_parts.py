@@ -258,7 +258,7 @@ def test_what_is_expected_is_noted_by_a_method_with_sources_alone() -> None:
     assert _transfer.expected(inside, one, at) == {}
 
 
-def test_a_model_agrees_where_it_predicts_left_out_outcomes_nearly_as_well() -> None:
+def test_a_model_agrees_where_it_predicts_left_out_outcomes_nearly_as_well(monkeypatch: pytest.MonkeyPatch) -> None:
     def model(off: float, sd: float = 1.0) -> Any:
         v = torch.tensor([1.0, 2.0]).double()
         left = (5.0 + 2.0 * v + off, torch.full((2,), sd).double())
@@ -273,6 +273,8 @@ def test_a_model_agrees_where_it_predicts_left_out_outcomes_nearly_as_well() -> 
     wide = 1.002 * math.exp(1.5) - 0.002  # log sd: 1.5 more for each of two
     assert _transfer._agrees(model(0.0, wide - 1e-6), alone)
     assert not _transfer._agrees(model(0.0, wide + 1e-6), alone)
+    monkeypatch.setattr(_transfer, "DOUBT", 0.0)
+    assert _transfer._agrees(alone, alone)  # as well is well enough
 
 
 # -- what was learned ------------------------------------------------------------------------------------------------------

@@ -5,7 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from alebo.models.outcomes import FAR, Compression, Standardisation, reported_variances
+from alebo.models.outcomes import (
+    FAR,
+    Compression,
+    Standardisation,
+    reported_variances,
+    thinned,
+    without_worst,
+)
 
 RNG = np.random.default_rng(0)
 BULK = RNG.standard_normal(30)
@@ -78,3 +85,78 @@ def test_a_missing_standard_error_is_the_typical_one() -> None:
     assert reported_variances([0.1, None, 0.3]) == pytest.approx([0.01, 0.04, 0.09])
     assert reported_variances([0.0, 0.0]) == pytest.approx([0.0, 0.0])
     assert np.isfinite(reported_variances([1e200, 1.0])).all()  # type: ignore[arg-type]
+
+
+def test_the_centre_and_the_reach_of_a_compression() -> None:
+    """By hand: the median and the quartiles, or half of the values where they lie within a thousandth of that."""
+    few = np.array([1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 1e9])  # median 4.5, quartiles 2.75 and 6.25
+    assert Compression.of(few) == Compression(pytest.approx(4.5), pytest.approx(1.01 * 3.5))  # type: ignore[arg-type]
+    many = np.array([1.0, 2.0, 3.0, 4.0, 5.0, 1e9, 2e9, 3e9])  # the shortest interval with five of eight: 1 to 5
+    squeeze = Compression.of(many)
+    assert squeeze == Compression(pytest.approx(3.0), pytest.approx(2.02))  # type: ignore[arg-type]
+    x = np.log((1e9 - 3.0) / 2.02)
+    assert squeeze(np.array([1e9, 3.0 - (1e9 - 3.0)])) == pytest.approx(
+        [3.0 + s * 2.02 * (1 + x / (1 + x)) for s in (1, -1)]
+    )
+    equal = np.array([5.0] * 9 + [6.0, 7.0, 8.0, 1e9])  # the median of what differs: 2.5
+    assert Compression.of(equal) == Compression(pytest.approx(5.0), pytest.approx(3.03))  # type: ignore[arg-type]
+    wide = np.array([-1.0, -0.9991] * 10 + [-0.2, 0.95])  # no more than half of the largest
+    assert Compression.of(wide).reach == pytest.approx(0.5)
+    assert Compression.of(np.array([1e160, 2e160])) == Compression(0.0, 1e150)
+    assert Compression.of(np.array([0.0, 0.0, 0.0])).reach == np.inf
+    assert Compression.of(np.array([1.0, 1e9])).reach == np.inf  # of two, which is extreme?
+
+
+def test_an_outcome_is_extreme_beyond_a_thousand_quartile_ranges() -> None:
+    bulk = [0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0]
+
+    def compressed(value: float) -> bool:
+        values = np.array([*bulk, value])
+        return bool(Compression.of(values).changes(values).any())
+
+    # median 3.5, quartiles 1.75 and 5.25: 3500 above the median
+    assert [compressed(v) for v in (3.5 + 3499.9, 3.5 + 3500.1)] == [False, True]
+
+
+def test_values_at_the_ends_of_arithmetic_are_standardised() -> None:
+    assert Standardisation.of(np.array([2.0, 4.0])) == Standardisation(3.0, 1.0)
+    assert Standardisation.of(np.array([7.0])) == Standardisation(7.0, 7.0)
+    assert Standardisation.of(np.array([0.25, 0.25])) == Standardisation(0.25, 1.0)
+    assert Standardisation.of(np.array([])) == Standardisation.of(np.zeros(3)) == Standardisation(0.0, 1.0)
+    for unit in (1e-160, 1e160):
+        large = Standardisation.of(unit * np.array([2.0, 4.0]))
+        assert (large.shift / unit, large.scale / unit) == pytest.approx((3.0, 1.0))
+    near = Standardisation.of(np.array([1.0, 1.0 + 1e-13]))
+    assert near.scale == pytest.approx(1.0)  # a difference of rounding errors is none
+
+
+def test_reported_variances_are_divided_by_the_square_of_the_scale_at_any_scale() -> None:
+    for scale in (1e-155, 0.5, 3.0):
+        found = Standardisation(0.0, scale).variances(np.square(scale * np.array([0.5, 2.0])))
+        assert found == pytest.approx([0.25, 4.0])
+    assert Standardisation(0.0, 1e155).variances(np.array([1e300])) == pytest.approx([1e-10])
+    assert Standardisation(0.0, 1e-3).variances(np.array([1e9])) == pytest.approx([1e12])
+    assert Standardisation(0.0, 1e-160).variances(np.array([1e9])) == pytest.approx([1e12])
+    assert Standardisation(0.0, 1.0).variances(None) is None
+    assert reported_variances([1e151]) == pytest.approx([1e300])
+
+
+def test_the_worst_are_raised_to_three_times_the_distance_of_the_best_from_the_median() -> None:
+    values = np.array([10.0, 8.0, 6.0, 4.0, -20.0])  # median 6, best 10: 12 below the median
+    assert without_worst(values) == pytest.approx([10.0, 8.0, 6.0, 4.0, -6.0])
+    mild = np.array([10.0, 8.0, 6.0, 4.0, -5.0])
+    assert without_worst(mild).tolist() == mild.tolist()
+    typical = np.array([False, False, False, True, True])  # their median is -8: the level is -62, below all
+    assert without_worst(values, typical).tolist() == values.tolist()
+    assert without_worst(values, np.array([True, True, False, False, False]))[-1] == pytest.approx(
+        -6.0
+    )  # only a lower one counts
+    assert without_worst(values, np.zeros(5, dtype=bool))[-1] == pytest.approx(-6.0)
+
+
+def test_of_many_the_best_half_and_the_others_from_all_ranks() -> None:
+    order = np.arange(100)[::-1]
+    assert thinned(order, 100) is order
+    found = thinned(order, 11)
+    assert found[:5].tolist() == [99, 98, 97, 96, 95]
+    assert found[5:].tolist() == [94, 76, 57, 38, 19, 0]  # 0, 18.8, 37.6, ... of the others, rounded down

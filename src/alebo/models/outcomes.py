@@ -136,9 +136,10 @@ class Standardisation:
         """Noise variances in standardised units: divided by the square of the scale.  n -> n"""
         if variances is None:
             return None
-        if 1e-150 < self.scale < 1e150:
-            return np.minimum(variances / self.scale**2, MOST_NOISE)
-        return np.minimum(np.square(np.sqrt(variances) / self.scale), MOST_NOISE)
+        with np.errstate(over="ignore"):  # infinite is more than MOST_NOISE, too
+            if 1e-150 < self.scale < 1e150:
+                return np.minimum(variances / self.scale**2, MOST_NOISE)
+            return np.minimum(np.square(np.sqrt(variances) / self.scale), MOST_NOISE)
 
 
 def reported_variances(sems: Sequence[float | None]) -> Array | None:

@@ -18,6 +18,7 @@ from optuna.samplers import RandomSampler
 from optuna.trial import TrialState, create_trial
 
 import alebo
+from alebo._seeds import derive
 from alebo.goals import Goals
 from alebo.history import State
 from alebo.integrations.optuna import FACTS, POINT, EmbeddingSampler, _Columns, _goals, _limits, _outcomes, _trial
@@ -159,7 +160,10 @@ def test_the_studys_facts_are_kept_and_another_sampler_takes_them_over() -> None
     assert study._storage.get_study_system_attrs(study._study_id)[FACTS] == facts
     drawn = optuna.create_study(sampler=EmbeddingSampler(TWO, method=Sobol()))
     drawn.ask(TWO)
-    assert 0 <= drawn._storage.get_study_system_attrs(drawn._study_id)[FACTS]["seed"] < 2**31
+    begun = drawn.trials[0].datetime_start
+    assert begun is not None
+    own = derive(0, drawn.study_name, begun.isoformat()) % 2**31  # the same for all workers of this study
+    assert drawn._storage.get_study_system_attrs(drawn._study_id)[FACTS]["seed"] == own
 
 
 def test_a_space_of_single_values_is_left_to_optuna() -> None:

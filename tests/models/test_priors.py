@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -133,6 +135,8 @@ def test_typical_lengthscales_are_geometric_means() -> None:
     one, two = (ARDGP.of(X, v, "rbf", np.array(l), 1.0, np.full(4, 0.1)) for l in ([1.0, 2.0], [4.0, 8.0]))
     assert typical_lengthscales(Mixture((one, two))) == pytest.approx([2.0, 4.0])
     assert typical_lengthscales(two) == pytest.approx([4.0, 8.0])
+    none: Any = SimpleNamespace(points=torch.zeros(4, 2))
+    assert typical_lengthscales(none).tolist() == [1.0, 1.0]
 
 
 def test_noise_is_evident_where_it_is_and_only_there() -> None:

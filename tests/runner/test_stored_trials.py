@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 import ctypes
+import hashlib
 import os
 import resource
 import signal
@@ -20,8 +21,9 @@ import pytest
 import alebo
 from alebo.history import State
 from alebo.methods import Sobol
-from alebo.runner import _pools
+from alebo.runner import _claims, _pools
 from alebo.runner._pools import GivenExecutor, OwnPool, Running, _call, reason_of
+from alebo.runner._records import check_sources
 from alebo.runner._stop import Stop
 from alebo.runner._storage import Storage
 from alebo.runner._trials import ATTEMPTS
@@ -152,6 +154,28 @@ def test_an_outcome_is_in_hand_until_it_is_written(tmp_path: Path) -> None:
     with pytest.raises(alebo.InputError):
         study.tell(1, {"other": 1.0})
     assert study._in_hand == {}
+
+
+def test_the_sources_of_a_study_are_those_it_was_begun_with() -> None:
+    check_sources("here", {"sources": [1, 2]}, ())
+    check_sources("here", {"sources": [1, 2]}, ["a.csv", "b.csv"])
+    check_sources("here", {}, ())
+    for stored, words in (({"sources": [1, 2]}, "begun with 2, and got 1"), ({}, "begun with none, and got 1")):
+        with pytest.raises(alebo.StudyError, match=words):
+            check_sources("here", stored, "a.csv")
+
+
+def test_a_machine_is_known_by_its_name_its_boot_and_its_container(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As other processes write it, also of other releases."""
+    _claims._machine.cache_clear()
+    monkeypatch.setattr(_claims.socket, "gethostname", lambda: "host")
+    monkeypatch.setattr(_claims.Path, "read_text", lambda self: "boot\n")
+    monkeypatch.setattr(_claims.os, "readlink", lambda path: "pid:[1]")
+    assert _claims._machine() == hashlib.sha256(b"host/boot/pid:[1]").hexdigest()[:10]
+    name, pid, machine, rest = _claims.new_worker().rsplit(":", 3)
+    assert (name, pid, machine, len(rest)) == ("host", str(os.getpid()), _claims._machine(), 12)
+    monkeypatch.undo()
+    _claims._machine.cache_clear()
 
 
 def test_a_storage_can_be_written_and_writes_once_unless_it_says_so() -> None:
@@ -299,8 +323,9 @@ def test_a_signal_is_looked_at_when_it_suits_and_the_second_at_once() -> None:
     assert {n: signal.getsignal(n) for n in before} == before
     other = Stop()
     other.check()
-    with other.handled(), pytest.raises(KeyboardInterrupt) as stopped, other.at_once():
+    with other.at_once():
         assert other.open == 1
+    with other.handled(), pytest.raises(KeyboardInterrupt) as stopped, other.at_once():
         signal.raise_signal(signal.SIGINT)
     assert str(stopped.value) == ""
     assert other.open == 0

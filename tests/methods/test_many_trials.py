@@ -120,7 +120,12 @@ def test_kernels_in_the_notes_are_used():
         opt.tell(t.number, bowl(t.x))
     seen = METHOD.embedded(View(opt.history, SPACE, opt.goals, 0))
     states = remembered(seen, "chains", 6)["objective 0"]
-    assert len(states) == 12
+    assert [len(t.note["chains"]["objective 0"]) for t in opt.history[-3:]] == [
+        12,
+        4,
+        4,
+    ]  # the first model: all kernels
+    assert len(states) == 20
     assert states[:4] == opt.history[-1].note["chains"]["objective 0"]
     assert states[4:8] == opt.history[-2].note["chains"]["objective 0"]
 

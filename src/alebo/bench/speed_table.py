@@ -53,6 +53,13 @@ GOALS = {
 }
 
 
+IN_ASKS = {  # goals in plain asks, n=200, D=1000
+    "q=16, n=200": 4,
+    "two constraints, q=4, n=200": 3,
+    "two objectives, two constraints, q=4, n=200": 3,
+}
+
+
 def reference() -> float:
     """CPU seconds of the fixed calculation: the least of three."""
     M = np.random.default_rng(0).standard_normal((400, 400))
@@ -94,7 +101,8 @@ def rows() -> dict[str, Callable[[], float]]:
         "D=100000, n=50": ask(100_000, 50),
         "first ask, D=100000": first(100_000, 50),
         "q=16, n=200": batch(16),
-        "two constraints, q=4, n=200": batch(4, constrained=True),
+        "two constraints, q=4, n=200": batch(4, wanted=speed.CONSTRAINED),
+        "two objectives, two constraints, q=4, n=200": batch(4, wanted=speed.TWO_OBJECTIVES),
     }
 
 
@@ -121,7 +129,7 @@ def measure() -> dict[str, Any]:
         goal, before = GOALS.get(name, ""), BEFORE.get(name, "")
         print(f"| {name} | {took:.2f} | {took / beside:.1f} | {before} | {goal} |", flush=True)
     one = figures["n=200, D=1000"]["seconds"]
-    for name, most in (("q=16, n=200", 4), ("two constraints, q=4, n=200", 3)):
+    for name, most in IN_ASKS.items():
         print(f"| {name}, in plain asks | {figures[name]['seconds'] / one:.1f} | | | {most} |")
     for D, n in ((100_000, 50), (1000, 5000)):
         figures[f"peak MB, D={D}, n={n}"] = {"mb": round(peak(D, n))}

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from alebo.acquisition import _faces, maximize
+from alebo.acquisition._climb import _bfgs, climb
 from alebo.acquisition.maximize import (
-    _bfgs,
     _near,
     _pick,
     _pick_by_value,
@@ -18,7 +18,6 @@ from alebo.acquisition.maximize import (
     _refine,
     _unit_points,
     candidates,
-    climb,
     climb_in_box,
     evaluate,
     maximise_in_box,

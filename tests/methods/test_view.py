@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 import alebo
@@ -44,6 +46,17 @@ def test_points_are_seen_as_they_are_evaluated() -> None:
     assert seen.pending.shape == (2, 6)  # trial 4, and the extra one
     assert np.array_equal(seen.pending, opt.space.snap(seen.pending))
     assert seen.plus(np.zeros(6)).pending.shape == (3, 6)
+
+
+def test_a_point_more_under_way_changes_nothing_of_the_history() -> None:
+    seen = view(study())
+    known = {name: getattr(seen, name) for name in ("asked", "trials", "X", "values", "feasible", "incumbent")}
+    assert seen.pending.shape == (1, 6)
+    more = seen.plus(np.zeros(6))
+    assert all(more.__dict__[name] is value for name, value in known.items())  # not computed again
+    assert more.pending.shape == (2, 6)
+    fresh = replace(more)
+    assert [np.array_equal(getattr(fresh, name), known[name]) for name in ("X", "values", "feasible")] == [True] * 3
 
 
 def test_the_budget_and_the_numbers() -> None:

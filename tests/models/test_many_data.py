@@ -86,6 +86,21 @@ def test_kernels_that_the_newest_outcomes_contradict_are_drawn_again():
     assert float(model.noises.max()) < 0.1
 
 
+def test_few_contradicted_kernels_are_left_out_and_none_is_drawn_for_them(monkeypatch):
+    Y, values = data(n=240)
+    good = list(sample_gp(Y[:240], values[:240], seed=0).memory)
+    wide = replace(ChainState.unpack(good[5]), log_noise=0.0, log_width=-9.0).pack()
+    whole = sample_gp(Y[:240], values[:240], seed=1, warm=good)
+    less = sample_gp(Y[:240], values[:240], seed=1, warm=[*good[:9], wide])
+    assert len(whole.U) == 12
+    assert len(less.U) == 11
+    assert torch.equal(less.U, whole.U[:11])
+    assert less.memory == whole.memory
+    new = Y[240:].unsqueeze(1)
+    for mine, theirs in zip(less.moments(new), whole.among(torch.arange(11)).moments(new), strict=True):
+        torch.testing.assert_close(mine, theirs)
+
+
 @pytest.mark.parametrize("damage", [[1.0, 2.0], [math.nan] * 24, ["x"] * 24, []])
 def test_damaged_kernels_of_older_asks_are_left_out(damage):
     Y, values = data(n=150)

@@ -40,13 +40,13 @@ def hartmann(D: int) -> Problem:
     return embed(functions.hartmann6(), D, name=f"speed-{D}")
 
 
-def told(D: int, n: int, dim: int, *, wanted: list[Goal] = GOALS) -> alebo.Optimizer:
+def told(D: int, n: int, dim: int, *, wanted: list[Goal] = GOALS, seed: int = 0) -> alebo.Optimizer:
     """An optimizer with n completed trials, uniform in its embedding, and no model yet."""
     method = alebo.ALEBO(dim=dim)
     problem = hartmann(D)
     space = problem.space
-    opt = alebo.Optimizer(space, wanted, method=method, seed=0)
-    embedding = method.embedded(View(opt.history, space, opt.goals, 0)).embedding
+    opt = alebo.Optimizer(space, wanted, method=method, seed=seed)
+    embedding = method.embedded(View(opt.history, space, opt.goals, seed)).embedding
     trials = []
     for i, y in enumerate(embedding.domain.sample(n, 1)):
         x = np.clip(embedding.up(y), -1.0, 1.0)

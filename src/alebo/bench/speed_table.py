@@ -29,6 +29,7 @@ import alebo
 from alebo.bench import instructions, speed
 
 HISTORY = Path("bench/history.jsonl")
+REPEATS = 5  # of each row: its figure is their median
 SLOWER = 1.2  # times the last line's figure: a warning
 SHORTEST = 0.02  # seconds below which a figure is not compared
 BEFORE = {  # CPU seconds before issue 26, commit 6048e11
@@ -78,14 +79,13 @@ def rows() -> dict[str, Callable[[], float]]:
     """What is measured, by name; each gives CPU seconds."""
 
     def ask(D: int, n: int, **how: Any) -> Callable[[], float]:
-        repeats = 1 if n > 1000 else 3
-        return lambda: speed.ask_seconds(speed.prepared(D, n, 12, **how), repeats=repeats)
+        return lambda: speed.ask_seconds(speed.prepared(D, n, 12, **how), repeats=REPEATS)
 
     def batch(q: int, **how: Any) -> Callable[[], float]:
-        return lambda: speed.ask_seconds(speed.prepared(1000, 200, 12, **how), q=q, repeats=2)
+        return lambda: speed.ask_seconds(speed.prepared(1000, 200, 12, **how), q=q, repeats=REPEATS)
 
     def first(D: int, n: int) -> Callable[[], float]:
-        return lambda: speed.first_seconds(speed.told(D, n, 12))
+        return lambda: float(np.median([speed.first_seconds(speed.told(D, n, 12, seed=s)) for s in range(REPEATS)]))
 
     return {
         "n=50, D=100": ask(100, 50),

@@ -157,6 +157,11 @@ def test_what_is_no_source_is_refused(data) -> None:
         Optimizer(SPACE, GOALS, sources=data)
 
 
+def test_none_and_an_empty_list_are_no_sources() -> None:
+    assert Optimizer(SPACE, GOALS, sources=None).history.sources == ()
+    assert Optimizer(SPACE, GOALS, sources=[]).history.sources == ()
+
+
 def test_settings_of_a_source_are_checked() -> None:
     for wrong in ({"given": 3}, {"columns": {"a": 1}}, {"name": ""}):
         with pytest.raises(InputError):

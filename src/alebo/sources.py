@@ -244,7 +244,9 @@ def _place(where: str, name: str) -> tuple[str, str]:
 
 
 def as_list(sources: Any) -> list[Any]:
-    """Sources as a list, also where one was given."""
+    """Sources as a list, also where one was given; None: no source."""
+    if sources is None:
+        return []
     return [sources] if _is_one(sources) else list(sources)
 
 

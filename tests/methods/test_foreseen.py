@@ -11,7 +11,7 @@ import torch
 from alebo import AtMost, Goals, Minimize, Optimizer, Space
 from alebo.history import History
 from alebo.methods import Adaptive
-from alebo.methods._foreseen import DOUBT, FORESEEN, MEMORY, WORST, foreseen, scores, trusted
+from alebo.methods._foreseen import DOUBT, DOUBT_OF_SOURCES, FORESEEN, MEMORY, WORST, foreseen, scores, trusted
 from alebo.methods._full_space import full_space_arms
 from alebo.methods._view import View
 
@@ -121,3 +121,10 @@ def test_a_proposal_notes_what_is_expected_of_the_constraint_too():
 def test_a_damaged_note_counts_as_none(note):
     view, model = told([None] * 11 + [note])
     assert scores(model, view, [0.0, 1.0]) == pytest.approx([0.0, -1.0])
+
+
+@pytest.mark.parametrize(("known", "kept"), [(2, 2), (1, 1)])  # the second model is one of the study, or knows a source
+def test_a_model_that_knows_a_source_is_doubted_sooner(monkeypatch, known, kept):
+    view, model = told([None] * 12)
+    monkeypatch.setattr("alebo.methods._foreseen.scores", lambda *_: np.array([0.0, -0.5 * (DOUBT + DOUBT_OF_SOURCES)]))
+    assert len(trusted(model, view, [0.0] * known).objectives[0].models) == kept

@@ -10,6 +10,9 @@ import pytest
 import alebo
 from alebo import AtMost, Minimize, Optimizer, Space
 from alebo.methods import weights
+from alebo.methods._full_space import full_space_arms
+from alebo.methods._transfer import taming
+from alebo.methods._view import View
 
 D = 20
 SPACE = Space.from_bounds([(0, 1)] * D)
@@ -129,3 +132,31 @@ def test_without_sources_nothing_is_noted_of_them() -> None:
     search(opt, 3)
     assert weights(opt.history, opt.goals) == []
     assert not any("first" in t.note for t in opt.history)
+
+
+def test_the_worst_outcomes_are_raised_to_a_level_below_the_worse_quarter(old) -> None:
+    sources = Optimizer(SPACE, Minimize("value"), sources=[old]).history.sources
+    values = np.array([10.0, 9.0, 9.0, 9.0, 5.0, 4.0, -40.0, 9.0, 9.0])  # larger is better
+    assert taming(sources)(values).min() == pytest.approx(5.0 - 3.0 * (10.0 - 5.0))
+    assert taming(())(values).min() == pytest.approx(9.0 - 3.0 * (10.0 - 9.0))
+
+
+@pytest.mark.parametrize(("weight", "searched"), [(0.9, [6, 9]), (0.1, [5, 6, 7, 8, 9])])
+def test_models_without_a_trusted_source_are_fitted_from_the_start_every_third_time(
+    old, monkeypatch, weight, searched
+) -> None:
+    opt = Optimizer(SPACE, Minimize("value"), seed=1, budget=40, sources=[old])
+    search(opt, 10)
+    found = []
+    monkeypatch.setattr("alebo.methods._full_space.weights", lambda *_: [weight])
+    monkeypatch.setattr(
+        "alebo.methods._full_space.FullSpaceArm._remembered", lambda self, view: {"objective 0": [(), ()]}
+    )
+    monkeypatch.setattr(
+        "alebo.methods._full_space.fit_outcomes",
+        lambda X, *_, build, **__: found.append((len(X), build.keywords["priors"])),
+    )
+    arm = next(a for a in full_space_arms() if a.name == "full")
+    for n in range(5, 10):
+        arm.surrogate(View(replace(opt.history, trials=opt.history.trials[:n]), SPACE, opt.goals, 0, arm="full"))
+    assert [n for n, priors in found if priors[1].subsets] == searched

@@ -9,9 +9,10 @@ import torch
 from alebo.models import fit_ard
 from alebo.models._algebra import kernel_of, squared_distances
 from alebo.models.ard import ARDGP
-from alebo.models.coregional import CoregionalGP, fit_coregional
+from alebo.models.coregional import CoregionalGP, Related, fit_coregional
 from alebo.models.informed import Data
-from alebo.models.priors import sparse
+from alebo.models.priors import NOISE_FLOOR, sparse
+from alebo.models.surrogate import Mixture
 
 RNG = np.random.default_rng(0)
 U0 = RNG.random((60, 8))
@@ -27,10 +28,10 @@ def earlier() -> ARDGP:
     return fit_ard(U0, f(U0), sparse(0.1))
 
 
-def learned(earlier: ARDGP, values: np.ndarray) -> list[CoregionalGP]:
+def learned(earlier: ARDGP, values: np.ndarray, at: np.ndarray = X) -> list[CoregionalGP]:
     v = (values - values.mean()) / values.std()
     noise = torch.full((len(v),), 1e-6, dtype=torch.double)
-    found = fit_coregional(earlier, Data(torch.from_numpy(X), torch.from_numpy(v), noise, False, 0.0, 1.0))
+    found = fit_coregional(earlier, Data(torch.from_numpy(at), torch.from_numpy(v), noise, False, 0.0, 1.0))
     return [m for m in found.models if isinstance(m, CoregionalGP)]
 
 
@@ -78,3 +79,29 @@ def test_it_is_the_joint_process_of_both_tasks(earlier) -> None:
     assert np.allclose(mean[0], c + cross @ np.linalg.solve(both, off), atol=1e-6)
     left = A**2 - np.einsum("ij,ji->i", cross, np.linalg.solve(both, cross.T))
     assert np.allclose(variance[0], left, atol=1e-6)
+
+
+def test_noiseless_outcomes_of_a_related_task_are_told_apart_finely(earlier) -> None:
+    near = 0.5 + 0.1 * np.random.default_rng(3).random((60, 8))
+    for m in learned(earlier, 100.0 + 7.0 * f(near), near):
+        assert float(m.noises.max()) < 0.1 * NOISE_FLOOR * m.amplitude**2
+
+
+def test_processes_asked_together_say_what_each_says_with_its_gradient(earlier) -> None:
+    rng = np.random.default_rng(2)
+    v, noises = rng.normal(size=12), np.full(12, 1e-3)
+    models = tuple(
+        CoregionalGP(earlier, X, v, noises, r, 1.3, 0.1, w) for r, w in ((0.0, 0.6), (0.8, 0.2), (0.995, 0.0))
+    )
+    at = torch.from_numpy(rng.random((4, 8)))
+    together, apart = Related(models).marginals(at), Mixture(models).marginals(at)
+    assert torch.allclose(together.mean, apart.mean)
+    assert torch.allclose(together.variance, apart.variance)
+    by = [torch.from_numpy(rng.normal(size=(3, 4))) for _ in range(2)]
+    pull = together.back(*by)
+    assert torch.allclose(pull, apart.back(*by))
+    step = torch.zeros_like(at)
+    step[1, 4] = 1e-5
+    sides = [Related(models).marginals(at + sign * step) for sign in (1.0, -1.0)]
+    change = sum((b * (s1 - s0)).sum() for b, s1, s0 in zip(by, *(s[:2] for s in sides), strict=True)) / 2e-5
+    assert float(pull[1, 4]) == pytest.approx(float(change), rel=1e-4)

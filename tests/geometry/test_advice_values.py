@@ -5,11 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
+import numpy as np
 import pytest
 
 import alebo
 from alebo.geometry import advice
 from alebo.geometry.advice import _around, _at, _percent, _reason, parameters, probability, supported_dim
+from alebo.geometry.containment import Containment, axis_aligned, random_rotation
 
 DIMS = [2, 4, 8, 12]
 
@@ -112,3 +114,35 @@ def test_enough_is_enough_and_every_row_is_there(table: dict[tuple[int, int, int
         assert row.parameters == parameters(row.dim)
         assert row.share == pytest.approx(row.parameters / 500)
         assert row.probability == {2: probability(100, 2, row.dim)}
+
+
+def test_optima_are_drawn_as_the_priors_say() -> None:
+    """One by one with the same generator: which directions are active, and an optimum inside the cube."""
+    for seed in range(3):
+        T, z = axis_aligned(np.random.default_rng(seed), 7, 3)
+        same = np.random.default_rng(seed)
+        where = [int(np.flatnonzero(row)[0]) for row in T]
+        assert len(set(where)) == 3
+        np.testing.assert_array_equal(T, np.eye(7)[where])
+        assert (np.abs(z) <= 1.0).all()
+        R, t = random_rotation(np.random.default_rng(seed), 7, 3)
+        np.testing.assert_allclose(R @ R.T, np.eye(3), atol=1e-12)
+        same.standard_normal((7, 3))
+        np.testing.assert_allclose(t, R @ same.uniform(-1.0, 1.0, 7))
+    drawn = np.array([axis_aligned(np.random.default_rng(s), 5, 2)[1] for s in range(400)])
+    assert np.abs(drawn.mean()) < 4.0 / np.sqrt(3 * 800)  # uniform in [-1, 1]: four standard errors
+    assert drawn.min() < -0.95
+    assert drawn.max() > 0.95
+
+
+def test_an_interval_is_wilsons_by_scipy() -> None:
+    from scipy.stats import binomtest
+
+    for hits, samples in ((0, 50), (1, 50), (17, 50), (49, 50), (50, 50), (1, 1)):
+        made = Containment("hesbo", 100, 2, 4, "axis", 0, samples, hits)
+        want = binomtest(hits, samples).proportion_ci(method="wilson")
+        assert (made.low, made.high) == pytest.approx((want.low, want.high), abs=1e-12)
+        assert made.standard_error == pytest.approx(math.sqrt(made.value * (1 - made.value) / samples))
+    assert (made.exact, Containment("gaussian", 9, 2, 9, "rotation", 0, 5, 5).exact) == (pytest.approx(0.75), 1.0)
+    for kind, dim, prior in (("gaussian", 8, "axis"), ("hesbo", 9, "rotation"), ("hypersphere", 9, "own")):
+        assert Containment(kind, 9, 2, dim, prior, 0, 5, 5).exact is None

@@ -13,10 +13,10 @@ import torch
 import alebo
 from alebo import AtMost, Cost, Goals, Maximize, Minimize
 from alebo.acquisition import LogEI, NoisyLogEHVI, NoisyLogEI, PerCost, PerLook
-from alebo.geometry import hypersphere
+from alebo.geometry import Embedding, hypersphere
 from alebo.goals import Outcome
 from alebo.history import History, State, Trial
-from alebo.methods import _full_space, _maximise, _outcomes
+from alebo.methods import _full_space, _maximise, _outcomes, _rounding
 from alebo.methods._full_space import full_space_arms
 from alebo.methods._growth import Event
 from alebo.methods._notes import approximation, memory, note, remembered
@@ -248,3 +248,51 @@ def test_the_effort_of_a_proposal(monkeypatch: pytest.MonkeyPatch, short: bool) 
     assert asked == {"seed": 3, "rough": None, **effort}
     np.testing.assert_array_equal(found.x, embedding.up([0.1, 0.2]))
     assert (found.y.tolist(), found.value) == ([0.1, 0.2], 0.75)
+
+
+# -- what is seen ------------------------------------------------------------------------------------------------------------
+
+
+def test_a_point_is_seen_where_it_was_proposed_and_is_not_projected_again() -> None:
+    embedding = hypersphere(D, 2, 0).orthonormal()
+    y = np.array([0.1, 0.2])
+    trials = [trial(0, 1.0, x=embedding.up([0.3, 0.3]), y=y), trial(1, 1.0, x=embedding.up([0.3, 0.3]), y=np.ones(3))]
+    seen = view(*trials).inside(embedding)
+    assert seen.Y[0].tolist() == [0.1, 0.2]  # whatever its x is
+    np.testing.assert_allclose(seen.Y[1], [0.3, 0.3])  # of a larger embedding: by its point
+    assert view(*trials, only=frozenset({1})).inside(embedding).Y.shape == (1, 2)
+    off = embedding.up([0.1, 0.1]) + np.linalg.svd(embedding.A)[0][:, -1] * np.array([[1.9e-6], [2.1e-6]])
+    near = view(trial(0, 1.0, x=off[0]), trial(1, 1.0, x=off[1])).inside(embedding)
+    assert [t.number for t in near.trials] == [0]  # 1e-6 times the root of D: 2e-6
+
+
+def test_of_many_trials_the_best_are_kept_by_feasibility_front_and_ranks() -> None:
+    both = Goals([Minimize("v"), Maximize("w"), AtMost("g", 0.0)])
+    told = [(3, 1, 0), (1, 1, 0), (2, 5, 0), (0, 9, 1), (4, 0, 0), (5, 5, 0)]
+    trials = [
+        trial(k, outcomes={"v": Outcome(v), "w": Outcome(w), "g": Outcome(g)}) for k, (v, w, g) in enumerate(told)
+    ]
+    seen = view(*trials, goals=both)
+    # the front (1, 1), (2, 5); then by the sum of ranks; the infeasible one last
+    assert seen._ranked().tolist() == [2, 1, 0, 5, 4, 3]
+    assert seen.thinned(6) is seen
+    few = seen.thinned(4)
+    assert sorted(few.only or ()) == [0, 1, 2, 3]  # the best two, and the first and the last of the others
+    assert (few.whole.only, seen.whole is seen) == (None, True)
+    assert (few.learned_from, seen.learned_from) == ({"learned from": "4 of 6 trials"}, {})
+    one = view(*[trial(k, float(v)) for k, v in enumerate((3, 1, 2))])
+    assert one._ranked().tolist() == [1, 2, 0]
+    bounded = view(*trials[:4], goals=Goals([Minimize("v"), AtMost("g", 0.0)]))
+    assert bounded._ranked().tolist() == [1, 2, 0, 3]
+
+
+def test_of_points_that_promise_the_same_the_first_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    space = alebo.Space([alebo.Int("n", 0, 9)])
+    monkeypatch.setattr(_rounding, "evaluate", lambda acquisition, points: np.ones(len(points)))
+    monkeypatch.setattr(_rounding, "ROUNDS", 0)
+    points = np.array([space.encode({"n": n}) for n in (3, 5, 7)])
+    known = [Trial(n, {"n": n}, space.encode({"n": n}), None, {"v": Outcome(1.0)}, State.COMPLETE) for n in range(10)]
+    seen = View(History(tuple(known)), space, GOAL, 0).inside(Embedding(np.eye(1), np.zeros(1)))
+    order = np.argsort(-np.ones(3))
+    x, value = _rounding.rounded(seen, None, points, points[:1], 0)  # type: ignore[arg-type]
+    assert (x.tolist(), value) == (points[order[0]].tolist(), 1.0)

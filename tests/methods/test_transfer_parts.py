@@ -12,6 +12,7 @@ import pytest
 import torch
 
 from alebo import AtLeast, AtMost, Cost, Goals, Int, Maximize, Minimize, Space
+from alebo._seeds import derive
 from alebo._tasks import Task
 from alebo.geometry import hypersphere
 from alebo.goals import Outcome
@@ -21,9 +22,9 @@ from alebo.methods._foreseen import AHEAD, FIRST, FORESEEN, MEMORY, WORST, expec
 from alebo.methods._learned import _explained, learned
 from alebo.methods._view import View
 from alebo.models import Mixture, fit_ard
-from alebo.models.informed import Informed
+from alebo.models.informed import Informed, Inside
 from alebo.models.outcomes import Standardisation, tamed, without_worst
-from alebo.models.priors import NOISE_FLOOR, dense
+from alebo.models.priors import NOISE_FLOOR, dense, sparse
 
 D = 3
 SPACE = Space.from_bounds([(-1.0, 1.0)] * D)
@@ -324,3 +325,66 @@ def test_what_a_source_told_is_said_from_the_fourth_evaluation_on(monkeypatch: p
     learned(History(tuple(measured), None, sources=(old,)), SPACE, GOALS)
     np.testing.assert_allclose(given["data"].noise, 0.36 / data.scale**2)
     assert given["data"].known_noise
+
+
+# -- what is added to the models of a study ----------------------------------------------------------------------------------
+
+
+def test_sources_are_fitted_under_both_priors(monkeypatch: pytest.MonkeyPatch) -> None:
+    given: list[Any] = []
+
+    def best(U: np.ndarray, values: np.ndarray, priors: Any, **how: Any) -> Any:
+        given.append((U, values, priors, how))
+        return fit_ard(U, values, priors[0], iterations=1)
+
+    monkeypatch.setattr(_transfer, "fit_best", best)
+    old = task(kernels={}, sems={"v": np.full(8, 0.5)}).rounded()
+    _transfer.prepared(old, GOALS)
+    ((U, values, priors, how),) = given
+    np.testing.assert_allclose(U, 0.5 * (old.X + 1.0))
+    np.testing.assert_allclose(values, tamed(without_worst(-old.means["v"])))
+    assert priors == [dense(D), sparse(0.1, subsets=True)]
+    np.testing.assert_allclose(how.pop("variances"), np.full(8, 0.25))
+    assert how == {"seed": derive(0, "source", FIRST)}
+
+
+def test_the_models_of_sources_stand_after_those_of_the_study(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[Any] = []
+    fit = _transfer.fit_coregional
+    monkeypatch.setattr(_transfer, "fit_coregional", lambda source, data: seen.append(data) or fit(source, data))
+    X = RNG.uniform(-1, 1, (6, D))
+    own = Mixture((fit_ard(0.5 * (X + 1.0), X[:, 0], dense(D)),))
+    assert _transfer.informed(view()) is None
+    also = _transfer.informed(view(sources=[task(), task(9, kernels={})]))
+    assert also is not None
+    both = also(FIRST, own)
+    assert isinstance(both, Informed)
+    assert (both.models[0], both.alone, len(both.models)) == (own.models[0], own, 2)  # one source has no process
+    torch.testing.assert_close(seen[0].points, own.points)
+    assert also("constraint 0", own) is own
+
+
+@pytest.mark.parametrize("heard", [0.09, 0.1])
+def test_inside_an_embedding_a_source_is_seen_through_it(monkeypatch: pytest.MonkeyPatch, heard: float) -> None:
+    embedding = hypersphere(D, 2, 0).orthonormal().through([0.1, -0.2, 0.3])
+    inside = view(sources=[task(), task(9)]).inside(embedding)
+    monkeypatch.setattr(_transfer, "weights", lambda history, goals: [heard, 0.0])
+    also = _transfer.informed_inside(inside)
+    if heard < 0.1:
+        assert also is None
+        return
+    assert also is not None
+    Y = RNG.uniform(-0.4, 0.4, (6, 2))
+    own = fit_ard(Y, Y[:, 0], dense(2))
+    monkeypatch.setattr(_transfer, "_agrees", lambda model, alone: True)
+    both = also(FIRST, own)
+    assert isinstance(both, Informed)
+    (extra,) = both.models[1:]
+    assert isinstance(extra, Inside)
+    up = torch.from_numpy(0.5 * (embedding.up(Y) + 1.0))  # where the source's unit cube has these points
+    torch.testing.assert_close(extra._up(torch.from_numpy(Y)), up)
+    torch.testing.assert_close(extra.model.points, up)
+    torch.testing.assert_close(extra.marginals(own.points).mean, extra.model.marginals(up).mean)
+    monkeypatch.setattr(_transfer, "_agrees", lambda model, alone: False)
+    assert also(FIRST, own) is own
+    assert also("cost", own) is own

@@ -15,7 +15,7 @@ from scipy.stats import qmc
 import alebo
 from alebo import AtLeast, AtMost, Goals, InputError, Maximize, Minimize
 from alebo._seeds import derive, generator
-from alebo.geometry import hypersphere
+from alebo.geometry import Embedding, hypersphere
 from alebo.goals import Outcome
 from alebo.history import History, State, Trial
 from alebo.methods import METHODS, Growth, Laplace, Sampled, Sharing, _growth
@@ -260,6 +260,20 @@ def test_how_an_embedding_grows_and_is_rebuilt() -> None:
     noted = [trial(0, 1.0, note={"events": [["towards", 1, 0, [[1, 0, 0, 0]]]]}), trial(1, 1.0, note={})]
     noted[1] = replace(noted[1], note={"events": [["towards", 1, 0]]})
     assert embedded(view(*noted), "hypersphere", 2).embedding.residual(np.eye(D)[0]) < 1e-9
+
+
+def test_an_embedding_that_the_rules_leave_nothing_of_is_moved(caplog: pytest.LogCaptureFixture) -> None:
+    cut = alebo.Space(SPACE.parameters, [alebo.LinearConstraint({"x0": 1.0}, -0.5)])
+    first = hypersphere(D, 2, 0).orthonormal().through([-0.9, 0.0, 0.0, 0.0])
+    kept = embedded(view(space=cut), "hypersphere", 2, first)
+    np.testing.assert_array_equal(kept.embedding.x0, first.x0)
+    assert not caplog.records
+    flat = Embedding(np.eye(D)[:, 1:3], np.zeros(D))  # x0 stays at its middle
+    moved = embedded(view(space=cut), "hypersphere", 2, flat)
+    assert moved.embedding.x0[0] < -0.5
+    assert not moved.domain.empty
+    assert "it was moved" in caplog.text
+    np.testing.assert_array_equal(moved.embedding.A, flat.A)
 
 
 def test_an_incumbent_from_elsewhere_is_taken_in_once() -> None:

@@ -19,8 +19,8 @@ from torch import Tensor
 from alebo.acquisition import _faces, maximize
 from alebo.geometry import Polytope, gaussian, hypersphere
 from alebo.geometry.section import Section
-from alebo.models import additive, coregional, fit_ard, subsets
-from alebo.models.ard import ARDGP
+from alebo.models import Mixture, additive, coregional, fit_ard, subsets
+from alebo.models.ard import ARDGP, typical_lengthscales
 from alebo.models.ard_density import LogDensity
 from alebo.models.ard_fit import fit_best, fit_each
 from alebo.models.informed import Data
@@ -28,6 +28,7 @@ from alebo.models.mahalanobis import build, chains, likelihood
 from alebo.models.mahalanobis.laplace import draws
 from alebo.models.mahalanobis.model import MahalanobisGP
 from alebo.models.priors import dense, embedded, scaled_region, sparse, trust_region
+from alebo.models.surrogate import in_units, unexplained
 
 FILE = Path(__file__).with_name("parts.json")
 Array = np.ndarray
@@ -159,6 +160,23 @@ def full_space_process() -> Iterator[Any]:
         yield [gp.mean, gp.log_likelihood(), gp.noise_evidence(), gp.loo_log_density(), *gp.memory]
     smooth = ARDGP.of(X, y, "rbf", np.array([0.3, 0.8, 2.0, 9.0]), 1.4, 0.02 + 0.1 * X[:, 3])
     yield from smooth.gradient(X[0] + 0.05)
+
+
+def mixtures() -> Iterator[Any]:
+    X, y = data(9, 3)
+    at = torch.from_numpy(rng(4).random((2, 3)))
+    lengths = np.array([0.3, 0.8, 2.0])
+    one, two = (
+        ARDGP.of(X, y, kernel, lengths, 1.4, 0.02 + 0.1 * X[:, 2], shift=2.0, scale=3.0)  # type: ignore[arg-type]
+        for kernel in ("rbf", "matern")
+    )
+    both = Mixture((one, two))
+    for model in (one, two, both, both.conditioned(at, torch.ones(2).double()), both.believing(at)):
+        found = model.marginals(at + 0.1)
+        by = torch.arange(1.0, 1.0 + found.mean.numel()).double().reshape(found.mean.shape)
+        yield from (found.mean, found.variance, found.back(by, 0.3 * by), *found.matched(), *in_units(model, at))
+    yield from (both.noise, *both.leave_one_out(), both.draw(at, rng(2)).v, *both.draw(at, rng(2)).marginals(at)[:2])
+    yield [unexplained(one), unexplained(both), both.noise_evidence(), *typical_lengthscales(both)]
 
 
 def full_space_fits() -> Iterator[Any]:
@@ -332,7 +350,8 @@ def sections() -> Iterator[Any]:
 PARTS: dict[str, Callable[[], Iterator[Any]]] = {
     part.__name__: part
     for part in (
-        *(metric_fits, metric_chains, metric_models, metric_process, full_space_process, full_space_fits),
+        *(metric_fits, metric_chains, metric_models, metric_process, full_space_process, mixtures),
+        full_space_fits,
         *(subsets_of_coordinates, two_tasks, sums_of_groups, climbs, barriers, starts),
         *(samples_of_polytopes, growing_embeddings, sections),
     )

@@ -41,7 +41,7 @@ TUNED: dict[str, dict[str, Any]] = {
     "models.coregional": {
         "CORRELATIONS": (0.0, 0.2, 0.4, 0.6, 0.75, 0.85, 0.92, 0.96, 0.98, 0.995),
         "AMPLITUDES": pytest.approx([math.exp(-1.5 + k / 4) for k in range(17)]),
-        "NOISES": pytest.approx([10.0 ** (-6.0 + 6.0 * k / 7) for k in range(8)]),
+        "NOISES": pytest.approx([10.0 ** (-8.0 + 8.0 * k / 11) for k in range(12)]),
         **{"SHARES": (0.0, 0.2, 0.6), "SMOOTH": 1.0, "MANY": 150, "EXPLANATIONS": 3},
         **{"AMPLITUDE": (0.3, 1.0), "NOISE": (-8.0, 3.0)},
     },
@@ -52,12 +52,19 @@ TUNED: dict[str, dict[str, Any]] = {
     },
     "acquisition._faces": {"MANY_FACES": 400, "NEAR": 0.25, "AHEAD": 1.05},
     "acquisition.functions": {"HOPELESS": 2.0, "WORTHLESS": -1e30, "SERIES": -30.0},
+    "acquisition._climb": {
+        **{"BARRIERS": (0.1, 1e-3, 1e-6), "INSIDE": 0.995, "REACH": 0.99, "FLAT": 1e-9},
+        **{"ARMIJO": 1e-4, "SHORTER": 0.3, "HALVINGS": 6, "STILL": 1e-7},
+    },
     "acquisition.maximize": {
-        **{"PIECE": 1000, "BARRIERS": (0.1, 1e-3, 1e-6), "INSIDE": 0.995, "REACH": 0.99, "FLAT": 1e-9},
-        **{"ARMIJO": 1e-4, "SHORTER": 0.3, "HALVINGS": 6, "STILL": 1e-7, "NEAR_FACES": 6, "QUASI": 64},
-        **{"PERTURBED": 20},
+        **{"PIECE": 1000, "NEAR_FACES": 6, "DIRECT": (1e-4,), "LAST": (1e-3, 1e-6), "WORTH": 1e-3},
+        **{"TOUCHING": 1.0 - 1e-4, "QUASI": 64, "PERTURBED": 20},
     },
     "acquisition.wrappers": {"LEAST_CORRELATION": 1e-6},
+    "methods._basins": {
+        **{"NEGLIGIBLE": 0.001, "LATEST": 4, "EXPLAINED": 0.9, "ACTIVE": 5.0, "WIDTH": 0.9, "OUTSIDE": 0.5},
+        **{"CHANGED": 0.05},
+    },
     "methods._embedded": {"DEFAULT_DIM": 10},
     "methods._trust_region": {
         **{"LENGTH": 0.8, "SHORTEST": 1.0 / 128.0, "LONGEST": 1.6, "SUCCESSES": 3, "IMPROVEMENT": 1e-3},
@@ -120,7 +127,7 @@ DEFAULTS: dict[str, dict[str, Any]] = {  # of functions and of the fields of cla
     "models.additive:minimise_bounds": {"raw": 48},
     "models.coregional:CoregionalGP": {"share": 0.0, "shift": 0.0, "scale": 1.0},
     "acquisition.maximize:candidates": {"raw": 256, "starts": 8, "steps": 10},
-    "acquisition.maximize:climb": {"steps": 10},
+    "acquisition._climb:climb": {"steps": 10},
     "acquisition.maximize:maximise_in_box": {"raw": 1024, "starts": 6, "iterations": 100},
     "acquisition.maximize:perturbed": {"quasi": False},
     "methods._embedded:Embedded": {"initial": 10, "dim": None},

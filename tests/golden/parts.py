@@ -16,7 +16,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from alebo.acquisition import _faces, maximize
+from alebo.acquisition import _climb, _faces, maximize
 from alebo.geometry import Polytope, gaussian, hypersphere
 from alebo.geometry.section import Section
 from alebo.models import Mixture, additive, coregional, fit_ard, subsets
@@ -266,18 +266,18 @@ def climbs() -> Iterator[Any]:
     domain, bumps = polytope(), Bumps()
     start = torch.from_numpy(domain.sample(4, 3))
     for steps in (1, 2, 4):
-        yield from maximize.climb(bumps, domain, start, steps=steps)
+        yield from _climb.climb(bumps, domain, start, steps=steps)
     far = 1.7 * start  # outside, pulled in
-    yield from maximize.climb(bumps, domain, far, steps=1)
+    yield from _climb.climb(bumps, domain, far, steps=1)
     many = gaussian(450, 3, 4).domain  # near faces only
-    yield from maximize.climb(bumps, many, torch.from_numpy(many.sample(2, 1)), steps=2)
+    yield from _climb.climb(bumps, many, torch.from_numpy(many.sample(2, 1)), steps=2)
     y = domain.sample(1, 8)[0]
     yield from maximize._polish(bumps, domain, y, -9.0, steps=3)
     H = torch.from_numpy(np.stack([np.eye(3), np.diag([1.0, 2.0, 3.0]), 1e-9 * np.eye(3)]))
     s, g = (torch.from_numpy(rng(k).standard_normal((3, 3))) for k in (1, 2))
-    yield maximize._bfgs(H, s, g)
-    yield maximize._bfgs(H, s, 0.1 * s)
-    yield maximize._bfgs(H, 1e-9 * s, g)
+    yield _climb._bfgs(H, s, g)
+    yield _climb._bfgs(H, s, 0.1 * s)
+    yield _climb._bfgs(H, 1e-9 * s, g)
 
 
 def barriers() -> Iterator[Any]:

@@ -146,12 +146,9 @@ def test_the_worst_are_raised_to_three_times_the_distance_of_the_best_from_the_m
     assert without_worst(values) == pytest.approx([10.0, 8.0, 6.0, 4.0, -6.0])
     mild = np.array([10.0, 8.0, 6.0, 4.0, -5.0])
     assert without_worst(mild).tolist() == mild.tolist()
-    typical = np.array([False, False, False, True, True])  # their median is -8: the level is -62, below all
-    assert without_worst(values, typical).tolist() == values.tolist()
-    assert without_worst(values, np.array([True, True, False, False, False]))[-1] == pytest.approx(
-        -6.0
-    )  # only a lower one counts
-    assert without_worst(values, np.zeros(5, dtype=bool))[-1] == pytest.approx(-6.0)
+    # the quantile 0.25 is 4: the level lies three times 6 below it
+    assert without_worst(values, 0.25) == pytest.approx([10.0, 8.0, 6.0, 4.0, -14.0])
+    assert without_worst(values, 0.5).tolist() == without_worst(values).tolist()
 
 
 def test_of_many_the_best_half_and_the_others_from_all_ranks() -> None:

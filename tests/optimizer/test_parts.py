@@ -179,7 +179,7 @@ def test_counts_at_their_edges() -> None:
     with pytest.raises(InputError, match=r"`k <= 1000000000` must hold; got a number of about 9 digits"):
         whole("k", MOST + 1, 1, "w")
     assert whole("k", MOST + 1, None, "w") == MOST + 1
-    assert [prepared_ahead(None, k) for k in (1, 2, 9)] == [0, 1, 1]
+    assert [prepared_ahead(None, k) for k in (1, 2, 9)] == [0, 1, 4]
     assert [prepared_ahead(k, 1) for k in (0, 3)] == [0, 3]
 
 

@@ -449,6 +449,6 @@ def test_a_queued_trial_that_ended_before_anybody_looked_is_begun_and_told(monke
 
 def test_how_often_it_looks() -> None:
     assert (evaluate.POLL, evaluate.IDLE, evaluate.LOOK) == (0.05, 0.5, 0.2)
-    assert [prepared_ahead(None, n) for n in (1, 2, 7)] == [0, 1, 1]
+    assert [prepared_ahead(None, n) for n in (1, 2, 7)] == [0, 1, 3]
     assert [prepared_ahead(n, 1) for n in (0, 1, 5)] == [0, 1, 5]
     assert loop(HandStudy(0), HandPool()).ahead == 0

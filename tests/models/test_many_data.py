@@ -60,7 +60,7 @@ def test_all_kernels_of_a_first_model_are_remembered():
     first = sample_gp(Y[:200], values[:200], seed=0)
     states = [ChainState.unpack(m).hyperparameters().U for m in first.memory]
     assert len(states) == 12
-    assert all(any(torch.equal(U, state) for state in states) for U in first.U)  # so that the next ask draws few anew
+    assert all(any(torch.equal(U, state) for state in states) for U in first.U)  # so that the next ask draws few again
     assert (
         len(sample_gp(Y[:CHEAP], values[:CHEAP], seed=0).memory) == CHAINS
     )  # where all are drawn again, chains suffice

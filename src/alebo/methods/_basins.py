@@ -22,6 +22,7 @@ from ..goals import Outcome
 from ..history import Trial
 from ..models.ard_fit import remembered_lengthscales
 from ..models.outcomes import typical_spread
+from ..models.subsets import ACTIVE
 from ._foreseen import FORESEEN
 from ._view import View
 
@@ -31,7 +32,6 @@ FILLED = "filled"  # the key of a note
 NEGLIGIBLE = 0.001  # of the distance from the typical first value to the best: a smaller improvement is none
 LATEST = 4  # evaluations of full-space models in a row that promise less than that
 EXPLAINED = 0.9  # share of the variation that the sparse model predicts, leave-one-out
-ACTIVE = 5.0  # a coordinate of a unit cube with a longer lengthscale does next to nothing
 WIDTH = 0.9  # of what is filled, in lengthscales
 OUTSIDE = 0.5  # share of the way to the level below which a point does not belong to the basin
 CHANGED = 0.05  # share of the way to the level: beyond it an outcome does not tell which model foresaw it

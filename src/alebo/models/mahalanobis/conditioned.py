@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from copy import copy
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
 from ..surrogate import Marginals
 from .kernel import gram
+
+if TYPE_CHECKING:
+    from .stacked import Stack
 
 
 class Conditioned:
@@ -56,6 +61,12 @@ class Conditioned:
         out.v, out.white, out.alpha = self.v[..., some, :], self.white[..., some, :], self.alpha[..., some, :]
         out.mean = self.mean[..., some]
         return out
+
+    def stacked(self, others: Sequence[Conditioned]) -> Stack | None:
+        """These draws and those of other outcomes at the same points in one NumPy array; None where they do not fit."""
+        from .stacked import Stack
+
+        return Stack.of([self, *others]) if all(isinstance(one, Conditioned) for one in others) else None
 
     def foresaw(self, newest: int) -> Tensor:
         """The log density of the last outcomes given those before them, up to a constant.  -> *B x m"""

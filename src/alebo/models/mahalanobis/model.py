@@ -199,15 +199,17 @@ class MahalanobisGP(Model, FantasizeMixin):
         """
         jitter = 1e-6 * (1e-3 * self.variance).clamp_min(1.0)[:, None].expand(-1, len(Y))
         Z = Y @ self.U.mT
-        L, keep = factor(gram(Z, Z, self.variance), jitter)
+        K = gram(Z, Z, self.variance)
+        L, keep = factor(K, jitter)
         if not bool(keep.all()):
             return None
         data, n = self.data, len(self.v)
+        across = K if torch.equal(Z, data.Z) else gram(Z, data.Z, self.variance)  # with the data
         prior = (L @ torch.from_numpy(rng.standard_normal((*jitter.shape, 1)))).squeeze(-1)  # m x k
         noise = self.noises.sqrt() * torch.from_numpy(rng.standard_normal((data.m, n)))  # m x n
         off = self.v - data.mean[:, None] - prior[:, :n] - noise
         weights = data.Linv.mT @ (data.Linv @ off.unsqueeze(-1))  # m x n x 1
-        v = data.mean[:, None] + prior + (gram(Z, data.Z, self.variance) @ weights).squeeze(-1)
+        v = data.mean[:, None] + prior + (across @ weights).squeeze(-1)
         return Conditioned(Y, v, jitter, self.U, self.variance, self.shift, self.scale, root=L)
 
     def correlation(self, A: Tensor, B: Tensor) -> Tensor:

@@ -15,7 +15,7 @@ from botorch.utils.testing import MockModel, MockPosterior
 from scipy.stats import norm
 from torch import Tensor
 
-from alebo.acquisition import LogEI, NoisyLogEHVI, NoisyLogEI, functions, wrappers
+from alebo.acquisition import LogEI, NoisyLogEHVI, NoisyLogEI, functions, hypervolume, wrappers
 from alebo.acquisition.functions import HOPELESS, WORTHLESS, log_ei, value_and_gradient
 from alebo.models.surrogate import Marginals
 
@@ -134,27 +134,27 @@ def test_a_reference_that_is_not_given_is_botorchs_of_the_measured_front() -> No
     v = torch.tensor([[0.0, 1.0], [1.0, 0.0], [0.2, 0.2], [0.6, 0.7]]).double()
     objectives = [Hand(v[:, j], MEANS, SPREAD, shift=5.0, scale=2.0) for j in (0, 1)]
     front = v[[0, 1, 3]]
-    found = functions._reference(objectives, None)  # type: ignore[arg-type]
+    found = hypervolume.reference_point(objectives, None)  # type: ignore[arg-type]
     torch.testing.assert_close(found, infer_reference_point(front, scale=0.1))
-    given = functions._reference(objectives, np.array([7.0, 3.0]))  # type: ignore[arg-type]
+    given = hypervolume.reference_point(objectives, np.array([7.0, 3.0]))  # type: ignore[arg-type]
     assert given.tolist() == [1.0, -1.0]
 
 
 def test_what_counts_with_a_fidelity_is_the_image_at_the_target() -> None:
     measured = torch.tensor([[1.0, 0.25], [-1.0, 0.75]]).double()
     pending = torch.tensor([[0.0, 0.5]]).double()
-    points, counted = functions._incumbents(measured, pending, wrappers.at_target)
+    points, counted = functions.incumbents(measured, pending, wrappers.at_target)
     assert points.tolist() == [[1.0, 0.25], [-1.0, 0.75], [0.0, 0.5], [1.0, 0.75], [1.0, 0.5]]
     assert counted.tolist() == [True, False, False, True, True]
-    points, counted = functions._incumbents(measured, None, None)
+    points, counted = functions.incumbents(measured, None, None)
     assert (points.tolist(), counted.tolist()) == (measured.tolist(), [True, True])
 
 
 def test_where_nothing_beats_the_reference_all_beyond_it_is_one_box() -> None:
     corner = torch.tensor([0.5, 0.5]).double()
-    cells = functions._boxes(torch.tensor([[0.4, 9.0], [0.5, 0.6]]).double(), corner)
+    cells = hypervolume.partition(torch.tensor([[0.4, 9.0], [0.5, 0.6]]).double(), corner)
     assert cells.tolist() == [[[0.5, 0.5]], [[math.inf, math.inf]]]
-    cells = functions._boxes(torch.tensor([[1.0, 2.0]]).double(), corner)
+    cells = hypervolume.partition(torch.tensor([[1.0, 2.0]]).double(), corner)
     assert cells.shape[1] == 2
 
 

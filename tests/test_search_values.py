@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 import torch
 
 from alebo.acquisition import LogEI, PerCost, climb_in_box, evaluate, maximise_in_box, maximize, value_and_gradient
+from alebo.acquisition._faces import barrier
 from alebo.acquisition.maximize import _near, _pick, _pick_by_value, _polish, _refine, perturbed, qmc_points
 from alebo.acquisition.wrappers import PerLook, at_target
 from alebo.geometry import Polytope
@@ -203,3 +205,18 @@ def test_a_look_is_worth_its_correlation_for_its_cost() -> None:
         mixed(new.unsqueeze(-2)) - inner(at_target(new.unsqueeze(-2))),
         torch.full((4,), 0.5 * (np.log(0.5) + np.log(1e-6)), dtype=torch.double),
     )
+
+
+@pytest.mark.parametrize("paired", [True, False])
+def test_the_reach_of_a_step_is_where_it_first_meets_a_face(paired: bool) -> None:
+    """Also of short steps, of steps along a face, and of none; by the plainest computation."""
+    T = np.array([[0.6, 0.2], [-0.3, 0.5], [0.4, -0.7]])
+    domain = Polytope(np.vstack([T, -T]), np.linspace(0.5, 1.5, 6), pairs=3)
+    rng = np.random.default_rng(0)
+    W = domain.pull_inside(rng.normal(size=(12, 2))) * 0.9
+    step = rng.normal(size=(12, 2)) * np.logspace(-3, 1, 12)[:, None]
+    step[3], step[4] = 0.0, 0.01 * np.array([domain.A[0][1], -domain.A[0][0]])
+    found = barrier(domain, torch.from_numpy(W), paired=paired).reach(torch.from_numpy(step))
+    for w, s, t in zip(W, step, found.tolist(), strict=True):
+        hits = [(b - a @ w) / (a @ s) for a, b in zip(domain.A, domain.b, strict=True) if a @ s > 1e-15]
+        assert t == pytest.approx(min(hits, default=math.inf))

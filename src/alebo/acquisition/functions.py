@@ -20,7 +20,6 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from .._seeds import generator
-from ..goals import pareto
 from ..models.surrogate import Drawn, Marginals, Surrogate
 
 Array: TypeAlias = NDArray[np.float64]
@@ -155,10 +154,10 @@ class NoisyLogEI(OverMarginals):
     ) -> None:
         super().__init__()
         rng = generator(seed, "noisy-ei")
-        points, counted = _incumbents(objective.points, pending, target)
+        points, counted = incumbents(objective.points, pending, target)
         self.models = [model.draw(points, rng) for model in (objective, *constraints)]
         self.m = min(len(drawn.v) for drawn in self.models)
-        values, ok = _drawn_values(self.models[:1], self.models[1:], self.m)
+        values, ok = drawn_values(self.models[:1], self.models[1:], self.m)
         values = torch.where(ok & counted, values[..., 0], torch.full_like(values[..., 0], -math.inf))
         self.best = values.max(dim=1).values  # m, standardised; -inf where the draw has no feasible point
         self.known = torch.isfinite(self.best)
@@ -212,55 +211,6 @@ class NoisyLogEI(OverMarginals):
         return torch.logsumexp(value, 0) - math.log(m), gradient
 
 
-class NoisyLogEHVI(OverMarginals):
-    """Log expected hypervolume improvement of several objectives over the Pareto front of the models' draws.
-
-    As in NoisyLogEI each draw has a front of its own, whose dominated region is cut into boxes, in which the expected
-    improvement of independent normals is a product (Emmerich et al. 2006). Constraints enter by their probability.
-    """
-
-    def __init__(
-        self,
-        objectives: Sequence[Surrogate],
-        constraints: Sequence[Surrogate] = (),
-        *,
-        reference: Array | None = None,  # k, maximised, in the users' units; None: inferred from the measured front
-        pending: Tensor | None = None,
-        target: Callable[[Tensor], Tensor] | None = None,
-        seed: int = 0,
-    ) -> None:
-        super().__init__()
-        rng = generator(seed, "noisy-ehvi")
-        points, counted = _incumbents(objectives[0].points, pending, target)
-        self.models = [model.draw(points, rng) for model in (*objectives, *constraints)]
-        self.count, self.m = len(objectives), min(len(drawn.v) for drawn in self.models)
-        values, ok = _drawn_values(self.models[: self.count], self.models[self.count :], self.m)
-        at = _reference(objectives, reference)
-        boxes = [_boxes(values[i][ok[i] & counted], at) for i in range(self.m)]
-        most = max(b.shape[1] for b in boxes)
-        self.low, self.high = (
-            torch.stack([torch.cat([b[j], b[j][:1].expand(most - b.shape[1], -1)]) for b in boxes]).clamp(-1e3, 1e3)
-            for j in (0, 1)
-        )  # m x cells x objectives; fronts with fewer cells repeat one, which the mask takes out again
-        self.mask = torch.zeros(self.m, most, dtype=torch.double)
-        for i, b in enumerate(boxes):
-            self.mask[i, b.shape[1] :] = -1e30
-
-    def value(self, moments: Sequence[tuple[Tensor, Tensor]]) -> Tensor:
-        """From the mean and variance of each model, p x k each.  -> k"""
-        moments = [(mean[: self.m], variance[: self.m]) for mean, variance in moments]
-        total = self.mask[:, None, :]
-        for j, (mean, variance) in enumerate(moments[: self.count]):
-            mean, sigma = mean[..., None], variance.sqrt()[..., None]  # m x k x 1
-            above = log_ei((mean - self.low[:, None, :, j]) / sigma)
-            beyond = log_ei((mean - self.high[:, None, :, j]) / sigma)
-            total = total + above + sigma.log() + torch.log1p(-torch.exp((beyond - above).clamp(max=-1e-12)))
-        value = torch.logsumexp(total, dim=-1)  # m x k
-        for model, (g, spread) in zip(self.models[self.count :], moments[self.count :], strict=True):
-            value = value + log_feasible(g, spread, model)
-        return torch.logsumexp(value, dim=0) - math.log(self.m)
-
-
 def value_and_gradient(acquisition: Acquisition, W: Tensor) -> tuple[Tensor, Tensor]:
     """The value at each point and its gradient, by the function's own means where it has them; never nan.
 
@@ -302,7 +252,7 @@ class _Moments(torch.autograd.Function):
         return ctx.back(by_mean, by_variance), None  # type: ignore[attr-defined]
 
 
-def _incumbents(
+def incumbents(
     measured: Tensor, pending: Tensor | None, target: Callable[[Tensor], Tensor] | None
 ) -> tuple[Tensor, Tensor]:
     """Where outcomes are drawn, and at which of these points a value counts as reached.  -> n x d, n
@@ -317,34 +267,10 @@ def _incumbents(
     return torch.cat([points, target(away)]), counted
 
 
-def _drawn_values(objectives: Sequence[Drawn], constraints: Sequence[Drawn], m: int) -> tuple[Tensor, Tensor]:
+def drawn_values(objectives: Sequence[Drawn], constraints: Sequence[Drawn], m: int) -> tuple[Tensor, Tensor]:
     """The drawn objectives and whether every drawn constraint holds.  -> m x n x k, m x n"""
     values = torch.stack([o.v[:m] for o in objectives], dim=-1)
     ok = torch.ones(values.shape[:2], dtype=torch.bool)
     for c in constraints:
         ok &= c.shift + c.scale * c.v[:m] <= 0.0
     return values, ok
-
-
-def _reference(objectives: Sequence[Surrogate], reference: Array | None) -> Tensor:
-    """The point below which nothing counts, standardised and maximised.  -> k"""
-    from botorch.utils.multi_objective.hypervolume import infer_reference_point
-
-    if reference is not None:
-        scaled = [(r - o.shift) / o.scale for r, o in zip(reference, objectives, strict=True)]
-        return torch.tensor(scaled, dtype=torch.double)
-    measured = torch.stack([o.v for o in objectives], dim=-1)
-    at: Tensor = infer_reference_point(measured[torch.from_numpy(pareto(-measured.numpy()))], scale=0.1)
-    return torch.where(torch.isfinite(at), at, measured.min(0).values - 0.1)
-
-
-def _boxes(values: Tensor, at: Tensor) -> Tensor:
-    """The region that improves on these values, cut into boxes: lower and upper corners.  n x k -> 2 x cells x k"""
-    from botorch.utils.multi_objective.box_decompositions import FastNondominatedPartitioning
-
-    better = values[(values > at).all(-1)]
-    if not len(better):  # nothing beats the reference yet: all beyond it is one box
-        return torch.stack([at, torch.full_like(at, math.inf)]).unsqueeze(1)
-    front = better[torch.from_numpy(pareto(-better.numpy()))]
-    bounds: Tensor = FastNondominatedPartitioning(at, Y=front).hypercell_bounds
-    return bounds

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -15,6 +16,7 @@ from torch import Tensor
 from .._seeds import generator
 from ..geometry import Polytope
 from ._climb import ascend, climb
+from ._swift import NEAR_FACES, polish, rise
 from .functions import WORTHLESS, Acquisition, value_and_gradient
 
 Array: TypeAlias = NDArray[np.float64]
@@ -22,7 +24,6 @@ Array: TypeAlias = NDArray[np.float64]
 PIECE = 1000  # points that are evaluated at once: memory does not grow with their number
 
 # The climb inside a polytope
-NEAR_FACES = 6  # constraints per dimension that the last polish sees
 DIRECT, LAST = (
     (1e-4,),
     (1e-3, 1e-6),
@@ -87,6 +88,49 @@ def candidates(
     ends, reached = ends[order], reached[order]
     best, value = _polish(acquisition, domain, ends[0], float(reached[0]), steps=3 * steps)
     ends[0], reached[0] = best, value
+    return ends, reached
+
+
+def swiftly(
+    acquisition: Acquisition,
+    domain: Polytope,
+    seed: int,
+    among: Array,
+    *,
+    rough: Acquisition | None = None,
+    starts: int = 4,
+    steps: int = 4,
+    keep: Sequence[float] = (1.0, 1.0, 1.0),
+    steep: float | None = None,
+    polishing: int = 12,
+) -> tuple[Array, Array]:
+    """As `candidates`, with fewer evaluations: for functions over joint draws in a polytope of not too many faces.
+
+    Args:
+        acquisition: what to maximise.
+        domain: the polytope.
+        seed: of the choice of starts.
+        among: k x d points that are compared before the climb.
+        rough: as for `candidates`.
+        starts: of the points that are climbed from.
+        steps: of the climb for each weight of the barrier.
+        keep: shares of the climbs that go on at each weight of the barrier.
+        steep: the length that first steps have at most, where the acquisition is steep.
+        polishing: steps of the last polish.
+
+    Returns:
+        k x d points and their k values, the best first.
+    """
+    begin = among[_pick(evaluate(rough or acquisition, among), starts, generator(seed, "propose"))]
+    ends, reached, bends = rise(rough or acquisition, domain, begin, steps=steps, keep=keep, steep=steep)
+    if rough is not None:
+        reached = evaluate(acquisition, ends)
+    order = np.argsort(-reached, kind="stable")
+    ends, reached = ends[order], reached[order]
+    best = polish(acquisition, domain, ends[0], bends[order[0]], steps=polishing)
+    after = float(evaluate(acquisition, best[None])[0])
+    if after > reached[0]:
+        ends[0], reached[0] = best, after
     return ends, reached
 
 

@@ -17,7 +17,6 @@ from alebo.geometry import Embedding, hypersphere
 from alebo.goals import Outcome
 from alebo.history import History, State, Trial
 from alebo.methods import _full_space, _maximise, _outcomes, _rounding
-from alebo.methods._full_space import full_space_arms
 from alebo.methods._growth import Event
 from alebo.methods._notes import approximation, memory, note, remembered
 from alebo.methods._repeat import estimates, to_repeat
@@ -25,22 +24,7 @@ from alebo.methods._view import View
 from alebo.models import fit_ard
 from alebo.models.priors import dense
 
-D = 4
-SPACE = alebo.Space.from_bounds([(-1.0, 1.0)] * D)
-GOAL = Goals(Minimize("v"))
-ARMS = {arm.name: arm for arm in full_space_arms()}
-
-
-def trial(number: int, value: float | None = None, *, x: Any = None, state: State | None = None, **how: Any) -> Trial:
-    point = np.random.default_rng(number).uniform(-1, 1, D) if x is None else np.asarray(x, dtype=float)
-    outcomes = how.pop("outcomes", {} if value is None else {"v": Outcome(value)})
-    now = state or (State.COMPLETE if outcomes else State.PENDING)
-    return Trial(number, SPACE.decode(point), point, how.pop("y", None), outcomes, now, **how)
-
-
-def view(*trials: Trial, budget: int | None = None, goals: Goals = GOAL, **how: Any) -> View:
-    return View(History(trials, budget), how.pop("space", SPACE), goals, 0, **how)
-
+from .views import ARMS, GOAL, D, trial, view
 
 # -- arms of the full space --------------------------------------------------------------------------------------------------
 

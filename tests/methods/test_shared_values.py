@@ -21,7 +21,6 @@ from alebo.history import History, State, Trial
 from alebo.methods import METHODS, Growth, Laplace, Sampled, Sharing, _growth
 from alebo.methods._design import initial_points, sobol_points
 from alebo.methods._full_space import Region as Side
-from alebo.methods._full_space import full_space_arms
 from alebo.methods._growth import Event, embedded, through_incumbent
 from alebo.methods._initial import projected
 from alebo.methods._metric import restarts
@@ -32,22 +31,7 @@ from alebo.methods._view import View
 from alebo.models import fit_ard
 from alebo.models.priors import dense
 
-D = 4
-SPACE = alebo.Space.from_bounds([(-1.0, 1.0)] * D)
-GOAL = Goals(Minimize("v"))
-ARMS = {arm.name: arm for arm in full_space_arms()}
-
-
-def trial(number: int, value: float | None = None, *, x: Any = None, state: State | None = None, **how: Any) -> Trial:
-    point = np.random.default_rng(number).uniform(-1, 1, D) if x is None else np.asarray(x, dtype=float)
-    outcomes = how.pop("outcomes", {} if value is None else {"v": Outcome(value)})
-    now = state or (State.COMPLETE if outcomes else State.PENDING)
-    return Trial(number, SPACE.decode(point), point, how.pop("y", None), outcomes, now, **how)
-
-
-def view(*trials: Trial, budget: int | None = None, goals: Goals = GOAL, **how: Any) -> View:
-    return View(History(trials, budget), how.pop("space", SPACE), goals, 0, **how)
-
+from .views import GOAL, SPACE, D, trial, view
 
 # -- designs and regions ---------------------------------------------------------------------------------------------------
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from .._seeds import derive
-from ..acquisition import Acquisition, LogEI, NoisyLogEHVI, NoisyLogEI, PerCost, PerLook, at_target
+from ..acquisition import Acquisition, LogEI, NoisyLogEHVI, NoisyLogEI, PerCost, PerLook, Quick, at_target, quick
 from ..goals import Goals, Outcome
 from ..history import Trial
 from ..models.outcomes import Compression, reported_variances
@@ -153,6 +153,29 @@ class OutcomeModels:
             acquisition = NoisyLogEI(self.objectives[0], self.constraints, pending=pending, target=target, seed=seed)
         if log_cost is not None:
             return PerLook(acquisition, self.objectives, log_cost)
+        return self.priced(acquisition)
+
+    @property
+    def several(self) -> bool:
+        """Whether there is more than one objective and nothing else: an acquisition then needs draws of all of them."""
+        return len(self.objectives) + len(self.constraints) > 1
+
+    def drawn(self, pending: Tensor | None, seed: int) -> Quick | None:
+        """The acquisition over joint draws, to which more points under way can be added; without what they cost.
+
+        None where the models' draws cannot be stacked.
+        """
+        acquisition: NoisyLogEI | NoisyLogEHVI
+        if len(self.objectives) > 1:
+            acquisition = NoisyLogEHVI(
+                self.objectives, self.constraints, reference=self.reference(), pending=pending, seed=seed
+            )
+        else:
+            acquisition = NoisyLogEI(self.objectives[0], self.constraints, pending=pending, seed=seed)
+        return quick(acquisition)
+
+    def priced(self, acquisition: Acquisition) -> Acquisition:
+        """The acquisition for each unit of cost, where evaluations have one."""
         return acquisition if self.cost is None else PerCost(acquisition, self.cost)
 
     def log_ei(self, pending: Tensor | None = None, failed: Tensor | None = None, doubt: float = 1.0) -> LogEI:

@@ -22,13 +22,14 @@ from ..geometry import Embedding
 from ..goals import Goals, Outcome
 from ..history import History
 from ..space import Space
+from ._batch import THIRDS, Batch
 from ._fidelity import log_cost
 from ._fitted import Fitted, in_embedding
 from ._flat_names import grouped
 from ._growth import EMBEDDINGS, embedded, through_incumbent
 from ._growth import Growth as Growth
 from ._initial import DESIGNS, initial_point
-from ._maximise import Proposal, maximise
+from ._maximise import Proposal, begun, maximise
 from ._method import Method, Suggestion, Supports, setting
 from ._metric import PER_DATUM
 from ._metric import Laplace as Laplace
@@ -39,7 +40,6 @@ from ._repeat import estimates, to_repeat
 from ._transfer import expected, fewer_first, first_of_sources, informed_inside, inherited
 from ._view import EmbeddedView, View
 
-THIRDS = 3  # of the draws: one of so many shares serves for most of the search, where data are many
 LATE_DOUBT = 0.1  # of the model's standard deviation counts in the last share of the budget
 
 
@@ -136,9 +136,15 @@ class ALEBO(Method):
             out.append(Suggestion(again.x, again.y, {**kept, "again": again.number}))
         else:
             out.append(Suggestion(found.x, found.y, kept))  # line 7: evaluated at x = A y
+        batch: Batch | None = None
         for i in range(1, q - len(out) + 1):  # a batch: as if the points before were already under way
             seen = seen.plus(found.x)
-            found = self._maximise(model, seen, "ask", view.number, i, later=i)
+            if i == 1 and self.acquisition is None:
+                batch = Batch.after(found, model, seen, derive(seen.seed, "batch", view.number))
+            if batch is None:
+                found = self._maximise(model, seen, "ask", view.number, i, later=i)
+            else:
+                found = batch.next(seen, i)
             out.append(Suggestion(found.x, found.y, note(seen, found)))
         return out
 
@@ -223,6 +229,13 @@ class ALEBO(Method):
         if later:
             return maximise(by(model.share(later)), model, seen, seed, short=True)
         many = len(model.Y) > self.metric.cheap
+        if model.several and (search := begun(model, seen, waiting, seed)) is not None:
+            part = model.priced(search.draws.share(seen.number, THIRDS)) if many else None
+            among = search.among if many else None
+            found = maximise(
+                model.priced(search.draws), model, seen, seed, short=False, rough=part, many=many, among=among
+            )
+            return found._replace(search=search)
         whole = by(model)
         rough: Acquisition | None = None
         if many:

@@ -1,6 +1,6 @@
 """How long workers wait for proposals: the idle share of their time, with and without trials prepared ahead.
 
-    python -m alebo.bench.idle                               two and four workers, evaluations of one second (three minutes)
+    python -m alebo.bench.idle                               two and four workers, evaluations of one second (two minutes)
     python -m alebo.bench.idle --seconds 5 --budget 30       where asks are slower, because the machine is busy
 
 Evaluations sleep, a fifth longer or shorter by chance, so that only proposals take processor time. Idle is what is left of the
@@ -60,7 +60,7 @@ def main() -> None:
     print("| workers | ahead | idle | an ask, s |")
     print("|---|---|---|---|")
     for workers in (2, 4):
-        for ahead in (0, 1):
+        for ahead in dict.fromkeys((0, 1, workers // 2)):  # the last one is what a run does by itself
             idle, ask = idle_share(workers, ahead, **vars(given))
             print(f"| {workers} | {ahead} | {100 * idle:.1f} % | {ask:.2f} |", flush=True)
 

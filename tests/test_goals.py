@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from typing import Any
 
@@ -11,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from alebo import AtLeast, AtMost, Cost, Goals, InputError, Maximize, Minimize, Outcome
-from alebo.goals import pareto
+from alebo.goals import hypervolume_trace, pareto
 
 VALUE = st.floats(-1e15, 1e15, allow_nan=False)
 
@@ -161,3 +162,16 @@ def test_a_masked_value_is_no_number() -> None:
 def test_an_outcome_without_a_name(name: Any) -> None:
     with pytest.raises(InputError, match="An outcome's name is a text"):
         Goals(Minimize(name))
+
+
+@given(st.integers(1, 4), st.integers(1, 5), st.integers(0, 2**16))
+def test_the_hypervolume_is_that_of_the_union_of_boxes_whatever_the_references(m: int, n: int, seed: int) -> None:
+    """By inclusion and exclusion; whole numbers, so that points share coordinates and some dominate others."""
+    rng = np.random.default_rng(seed)
+    points, reference = rng.integers(0, 4, (n, m)).astype(float), rng.integers(2, 9, m).astype(float)
+    boxes = [p for p in points if (p < reference).all()]
+    volume = 0.0
+    for k in range(1, len(boxes) + 1):
+        for some in itertools.combinations(boxes, k):
+            volume -= (-1) ** k * float(np.prod(reference - np.max(some, axis=0)))
+    assert hypervolume_trace(points, reference)[-1] == pytest.approx(volume)

@@ -177,6 +177,8 @@ def test_an_outcome_that_never_changed_teaches_nothing() -> None:
     assert np.isnan(found.sems["loss"][0])
     assert found.sems["loss"][1] == 0.5
     assert found.said == ("It has no 'heat': that is learned here.", "Its 'mass' never changed: that is learned here.")
+    tiny = [Row({"gain": g}, {"loss": Outcome(v), "mass": Outcome(v)}, True) for g, v in ((0.1, 1e-15), (0.2, 2e-15))]
+    assert list(matcher(goals=goals).task(tiny, ("gain", "loss", "mass")).means) == ["loss", "mass"]  # by its own size
     same = [Row({"gain": g}, {"loss": Outcome(v)}, True) for g, v in ((0.1, 5.0), (0.2, 5.0 + 1e-13))]
     with pytest.raises(InputError, match=r"same 'loss' in all of its 2 evaluations, 5:"):
         matcher().task(same, ("gain", "loss"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import runpy
 import signal
 import sys
 import tempfile
@@ -62,6 +63,13 @@ def test_the_end_of_a_pipe_is_kept_exactly() -> None:
             os.write(write, letter.encode())
         os.close(write)
         assert tail.text() == text[-size:]
+        assert tail.daemon  # a pipe that a grandchild holds open does not keep this process
+    read, write = os.pipe()
+    tail = _Tail(os.fdopen(read, "rb"), 10)
+    os.write(write, b"x" * 5000)
+    os.close(write)
+    assert tail.text() == "x" * 10
+    assert len(tail.kept) <= 20  # whatever is printed
     read, write = os.pipe()
     tail = _Tail(os.fdopen(read, "rb"), 10)
     os.write(write, b"held open")
@@ -107,6 +115,12 @@ def test_the_looks_of_the_supervisor_grow_to_a_tenth_of_a_second(monkeypatch: py
     assert pauses[:2] == pytest.approx([0.0024, 0.00288])
     assert pauses == sorted(pauses)
     assert pauses[-1] == 0.1
+
+
+def test_the_first_look_of_a_supervisor_is_the_shortest() -> None:
+    """As it is when the program begins: commands of milliseconds are not waited for."""
+    fresh = runpy.run_path(_supervise.__file__)
+    assert [fresh["_pause"]() for _ in range(3)] == pytest.approx([0.0024, 0.00288, 0.003456])
 
 
 def test_descendants_are_found_and_those_that_ended_are_not() -> None:

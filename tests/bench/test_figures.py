@@ -135,4 +135,4 @@ def test_the_committed_results_are_all_readable() -> None:
     }
     assert len(results.complete) > 100
     size = sum(path.stat().st_size for path in (ROOT / "results").rglob("*") if path.is_file())
-    assert size < 10_000_000
+    assert size < min(3_500 * len(results.complete), 20_000_000)  # values of a run, never its points

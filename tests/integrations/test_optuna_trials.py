@@ -193,3 +193,14 @@ def test_a_pruned_trial_counts_between_the_median_and_the_worst() -> None:
         assert _trial(silent, COLUMNS, goals, limits).state is State.FAILED
     assert _limits([], Goals(alebo.Minimize("value 0"))) is None
     assert _limits([create_trial(value=1.0)], GOALS) is None
+
+
+def test_seeds_of_any_size_reach_the_independent_sampler() -> None:
+    """NumPy takes seeds below 2**32; those are told apart."""
+
+    def drawn(seed: int) -> float:
+        sampler = EmbeddingSampler(TWO, method=Sobol(), seed=seed)
+        return float(sampler._independent._rng.rng.random())  # type: ignore[attr-defined]
+
+    assert len({drawn(s) for s in (5, 2**31 + 5, 2**31 - 1, 2**32 - 1)}) == 4
+    assert drawn(2**32 + 5) == drawn(5)

@@ -49,6 +49,8 @@ def test_a_basin_is_exhausted_after_four_proposals_that_promise_and_bring_nothin
     assert not exhausted(study(values=(1.0,) * 3), ["full"])  # the one before them promised more
     assert not exhausted(study(log_ei=-2.0), ["full"])
     assert not exhausted(study(values=(1.0, 1.0, 1.0, 0.5)), ["full"])  # an improvement came
+    assert not exhausted(study(values=(0.5, 1.0, 1.0, 1.0)), ["full"])  # by the first of the four
+    assert not exhausted(study(log_ei=800.0), ["full"])  # a promise beyond arithmetic
     assert not exhausted(study(), ["local"])  # of another arm
     assert not exhausted(view([]), ["full"])
 
@@ -115,6 +117,14 @@ def test_pending_and_failed_trials_stay_as_they_are():
     waiting = Trial(2, SPACE.decode(np.ones(D)), np.ones(D))
     trials = [trial(0, 3.0, np.ones(D), arm="initial"), trial(1, 1.0, arm="full", log_ei=-1.0), waiting]
     assert lifted(view(trials), [Basin(1, 2, (1,), (0.2,))]).history[2] is waiting
+
+
+def test_any_trial_and_any_coordinate_may_be_those_of_a_basin():
+    for plain in ([0, 1, [0], [0.5]], [3, 4, [0, D - 1], [0.5, 1e9]]):
+        assert Basin.from_plain(plain, D).to_plain() == plain
+    for wrong in ([1, 1, [0], [0.5]], [-1, 1, [0], [0.5]], [0, 1, [D], [0.5]], [0, 1, [-1], [0.5]], [0, 1, [0], [0.0]]):
+        with pytest.raises(StudyError, match="a filled basin"):
+            Basin.from_plain(wrong, D)
 
 
 def test_the_basin_is_as_wide_as_the_lengthscales_of_the_parameters_that_matter():

@@ -226,3 +226,75 @@ def test_a_batch_of_models_is_conditioned_again_as_each_alone(model):
         assert torch.allclose(found.variance[i], alone.variance, atol=1e-7)
     assert both.noises.shape[-1] == model.noises.shape[-1] + 2
     assert torch.equal(both.noises[0, ..., -1], model.noises.min(-1).values)  # as small as that of the least noisy
+
+
+@pytest.mark.parametrize("shape", [(), (4,), (2, 4)])
+def test_moments_and_marginals_are_those_of_the_posterior(model, shape):
+    X = torch.rand(*shape, 1, 3, dtype=torch.double, generator=torch.Generator().manual_seed(2)) * 1.6 - 0.8
+    posterior = model.posterior(X)
+    mean, variance = model.moments(X)
+    assert mean.shape == variance.shape == shape
+    assert torch.allclose(mean, posterior.mean[..., 0, 0])
+    assert torch.allclose(variance, posterior.variance[..., 0, 0], rtol=1e-5)
+    found = model.marginals(X.reshape(-1, 3))
+    assert found.mean.shape == found.variance.shape == (1, mean.numel())
+    assert torch.allclose(model.shift + model.scale * found.mean[0], mean.flatten())
+    assert torch.allclose(model.scale**2 * found.variance[0], variance.flatten(), rtol=1e-5)
+
+
+@pytest.mark.parametrize("q", [1, 3])
+def test_the_noise_of_observations_is_added_to_the_variances_only(model, q):
+    X = torch.rand(2, q, 3, dtype=torch.double, generator=torch.Generator().manual_seed(3)) - 0.5
+    plain = model.posterior(X).distribution.covariance_matrix
+    for noise, added in (
+        (True, torch.full((2, q), float(model.noise.mean()) * model.scale**2, dtype=torch.double)),
+        (torch.tensor([[[0.5]] * q, [[2.0]] * q], dtype=torch.double), torch.tensor([[0.5] * q, [2.0] * q]).double()),
+    ):
+        found = model.posterior(X, observation_noise=noise)
+        assert torch.allclose(found.mean, model.posterior(X).mean)
+        assert torch.allclose(found.distribution.covariance_matrix, plain + torch.diag_embed(added), rtol=1e-8)
+
+
+def test_a_variance_that_was_raised_to_the_least_one_has_no_slope(model):
+    W = model.Y[:4] + 0.05
+    weight = torch.ones(1, 4, dtype=torch.double)
+
+    def slopes(variance):
+        parts = (model.Y, model.v, torch.full_like(model.noises[:1], 0.1 * variance), model.U[:1])
+        made = MahalanobisGP(*parts, torch.tensor([variance], dtype=torch.double), model.shift, model.scale)
+        found = made.marginals(W)
+        return found.variance, found.back(0.0 * weight, weight)
+
+    variance, slope = slopes(1.0)
+    assert float(variance.min()) > 1e-12
+    assert float(slope.abs().max()) > 1e-6
+    variance, slope = slopes(1e-13)
+    assert variance.tolist() == [[1e-12] * 4]
+    assert slope.abs().max() == 0.0
+
+
+def test_explanations_that_differ_are_matched_in_their_moments_and_slopes():
+    """Metrics so different, and data so few, that most of the variance is between the means; by a sum over explanations."""
+    Y, values = data(n=6)
+    v, few = (values - 100.0) / 5.0, torch.full((4, 6), 1e-4, dtype=torch.double)
+    U = torch.stack([s * torch.eye(3, dtype=torch.double) for s in (0.3, 1.0, 3.0, 9.0)])
+    scales = torch.tensor([1.0, 0.5, 2.0, 1.5], dtype=torch.double)
+    made = MahalanobisGP(Y, v, few, U, scales, 100.0, 5.0)
+    each = [MahalanobisGP(Y, v, few[:1], U[i : i + 1], scales[i : i + 1], 100.0, 5.0) for i in range(4)]
+    X = torch.rand(5, 3, 3, dtype=torch.double, generator=torch.Generator().manual_seed(0)) - 0.5
+    for Q in (X, X[:, :1]):
+        means = torch.stack([one.posterior(Q).mean.squeeze(-1) for one in each])
+        off = means - means.mean(0)
+        between = sum(torch.einsum("bi,bj->bij", o, o) for o in off) / 4
+        expected = sum(one.posterior(Q).distribution.covariance_matrix for one in each) / 4 + between
+        found = made.posterior(Q)
+        assert float(between.diagonal(dim1=-2, dim2=-1).mean()) > 0.05 * float(expected.mean())
+        assert torch.allclose(found.mean.squeeze(-1), means.mean(0))
+        assert torch.allclose(found.distribution.covariance_matrix, expected, rtol=1e-5)
+    W, weights = X[:, 0].clone().requires_grad_(), torch.linspace(-1.0, 2.0, 10, dtype=torch.double).reshape(2, 1, 5)
+    posterior = made.posterior(W.unsqueeze(1))
+    mean, variance = (posterior.mean.flatten() - 100.0) / 5.0, posterior.variance.flatten() / 25.0
+    ((weights[0, 0] * mean).sum() + (weights[1, 0] * variance).sum()).backward()
+    marginals = made.marginals(W.detach())
+    torch.testing.assert_close(marginals.variance[0], variance.detach(), rtol=1e-5, atol=1e-8)
+    torch.testing.assert_close(marginals.back(weights[0], weights[1]), W.grad, rtol=1e-5, atol=1e-8)

@@ -101,6 +101,18 @@ def test_few_contradicted_kernels_are_left_out_and_none_is_drawn_for_them(monkey
         torch.testing.assert_close(mine, theirs)
 
 
+@pytest.mark.parametrize(("sound", "count"), [(4, 6), (3, 12)])
+def test_where_less_than_half_would_be_left_as_many_are_drawn_again(sound, count):
+    """Two kernels are new and ten are kept: of four sound ones six are left, which is half; of three sound ones five."""
+    Y, values = data(n=240)
+    good = list(sample_gp(Y[:240], values[:240], seed=0).memory)
+    wide = [replace(ChainState.unpack(m), log_noise=0.0, log_width=-9.0).pack() for m in good]
+    model = sample_gp(Y[:240], values[:240], seed=1, warm=[*good[:sound], *wide])
+    assert len(model.U) == count
+    unsound = [ChainState.unpack(m).hyperparameters().U for m in wide]
+    assert not any(torch.equal(U, other) for U in model.U for other in unsound)
+
+
 @pytest.mark.parametrize("damage", [[1.0, 2.0], [math.nan] * 24, ["x"] * 24, []])
 def test_damaged_kernels_of_older_asks_are_left_out(damage):
     Y, values = data(n=150)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -158,3 +159,21 @@ def test_a_mixture_of_different_data_is_refused() -> None:
         Mixture((one, other))
     with pytest.raises(InputError, match="one model or more"):
         Mixture(())
+
+
+@pytest.mark.parametrize(
+    ("size", "noise", "share"), [(1.0, 0.0, 0.225), (1.0, 0.3, 0.105), (1.0, 0.6, 0.0), (0.5, 0.0, 0.9)]
+)
+def test_the_unexplained_share_by_its_definition(size: float, noise: float, share: float) -> None:
+    """Mean square of what the others predict wrongly, less the noise, over the variance; never below 0."""
+    v = size * torch.tensor([-1.0, 0.0, 2.0, 3.0])  # variance 2.5 for size 1
+    off = torch.tensor([1.0, -1.0, 0.5, 0.0])  # mean square 0.5625
+    made: Any = SimpleNamespace(v=v, shift=10.0, scale=2.0, noise=torch.full_like(v, noise))
+    made.leave_one_out = lambda: (10.0 + 2.0 * (v + off), torch.ones(4))
+    assert unexplained(made) == pytest.approx(share, abs=1e-7)
+
+
+def test_of_outcomes_that_are_all_equal_nothing_is_unexplained() -> None:
+    v = torch.zeros(3)
+    made: Any = SimpleNamespace(v=v, shift=10.0, scale=2.0, noise=v, leave_one_out=lambda: (v + 11.0, v))
+    assert unexplained(made) == 0.0

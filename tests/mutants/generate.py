@@ -89,7 +89,10 @@ def changed(text: str, name: str, occurrence: int, line: int) -> dict[str, Any] 
     after = mutate_code(text, get_operator("core/" + name)(), occurrence)
     if after is None or after == text:
         return None
-    if name.startswith("ReplaceBinaryOperator") and operators(after) in (None, operators(text)):
+    kinds = operators(after)
+    if kinds is None:
+        return None  # `while not x := f():` is no Python: any test at all would notice it
+    if name.startswith("ReplaceBinaryOperator") and kinds == operators(text):
         return None  # the `*` of a signature is no operator
     pairs = zip(text.splitlines(), after.splitlines(), strict=False)
     where, (old, new) = next(((i, p) for i, p in enumerate(pairs, 1) if p[0] != p[1]), (line, ("", "")))

@@ -41,14 +41,16 @@ class ByHand:
         number = next((n for n in self.order if n in self.open), None)
         if number is not None:
             future, f, params = self.open.pop(number)
-            future.set_result(f(params))
+            try:
+                future.set_result(f(params))
+            except Exception as error:
+                future.set_exception(error)
 
 
-def by_hand(path: Path, name: str, order: list[int], **settings: Any) -> tuple[alebo.History, list[list[str]]]:
-    """A run of two workers, and after each of its claims the states of all trials."""
-    study = alebo.Study.create(path / name, SPACE, GOAL, method=alebo.ALEBO(dim=3, initial=3), seed=1, budget=9)
-    executor, seen = ByHand(order), []
+def one_end_a_claim(study: alebo.Study, executor: ByHand) -> list[list[str]]:
+    """Let one evaluation end after each claim. -> after each of them the states of all trials"""
     claim = study.claim
+    seen: list[list[str]] = []
 
     def then_end(*args: Any, **kwargs: Any) -> list[alebo.Trial]:
         taken = claim(*args, **kwargs)
@@ -58,6 +60,14 @@ def by_hand(path: Path, name: str, order: list[int], **settings: Any) -> tuple[a
         return taken
 
     study.claim = then_end  # type: ignore[method-assign]
+    return seen
+
+
+def by_hand(path: Path, name: str, order: list[int], **settings: Any) -> tuple[alebo.History, list[list[str]]]:
+    """A run of two workers, and after each of its claims the states of all trials."""
+    study = alebo.Study.create(path / name, SPACE, GOAL, method=alebo.ALEBO(dim=3, initial=3), seed=1, budget=9)
+    executor = ByHand(order)
+    seen = one_end_a_claim(study, executor)
     opt = alebo.run(study, fn.sphere, executor=executor, workers=2, **settings)
     return opt.history, seen
 
@@ -162,10 +172,13 @@ def test_waiting_is_no_attempt_and_what_another_has_is_not_begun(tmp_path: Path)
 
 def test_too_many_failures_leave_what_was_prepared_to_the_next_run(tmp_path: Path) -> None:
     study = create(tmp_path, budget=40)
+    executor, claim = ByHand(list(range(40))), study.claim
+    one_end_a_claim(study, executor)
     with pytest.raises(alebo.EvaluationError):
-        alebo.run(study, fn.raises, workers=2)
+        alebo.run(study, fn.raises, executor=executor, workers=2)
+    study.claim = claim  # type: ignore[method-assign]
     left = study.history.pending
-    assert left
+    assert len(left) == 2  # one under way, one prepared
     opt = alebo.run(study, fn.sphere)
     assert all(opt.history[t.number].complete for t in left)
     assert len(opt.history) == 40

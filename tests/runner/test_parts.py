@@ -343,7 +343,9 @@ def test_a_lease_is_renewed_until_it_is_given_back_whatever_fails_meanwhile(
     assert claims.places == set()
 
 
-def test_a_lock_file_that_was_deleted_is_made_again_with_its_locks(tmp_path: Path) -> None:
+def test_a_lock_file_that_was_deleted_is_made_again_with_its_locks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     claims, me = _claims.FileClaims(tmp_path / "s.log"), _claims.new_worker()
     claims.live(me)
     os.unlink(claims.path)
@@ -352,7 +354,11 @@ def test_a_lock_file_that_was_deleted_is_made_again_with_its_locks(tmp_path: Pat
     child = os.fork()
     if child == 0:
         other = _claims.FileClaims(tmp_path / "s.log")
-        os._exit(0 if other._held(me) and not other._held("another") else 1)
+        held, place = [], other._place(me)
+        for near in (place - 1, place, place + 1, place + 1000):  # one byte is ours, and no more
+            monkeypatch.setattr(other, "_place", lambda worker, near=near: near)
+            held.append(other._held("somebody"))
+        os._exit(0 if held == [False, True, False, False] else 1)
     assert os.waitpid(child, 0)[1] == 0
     claims.close()
     assert not claims._held(me)

@@ -16,7 +16,7 @@ from alebo.methods._method import Method
 from alebo.runner._claims import NoClaims
 from alebo.runner._files import _is_journal
 from alebo.runner._journal import _explained
-from alebo.runner._records import _method_data, _name_of, _same_method, needs_method
+from alebo.runner._records import _method_data, _name_of, _same_method, check_sources, needs_method
 
 SPACE = alebo.Space.from_bounds([(-1, 1)] * 3)
 GOAL = alebo.Minimize("loss")
@@ -112,3 +112,18 @@ def test_a_journal_is_known_by_one_of_its_first_64_lines(tmp_path: Path) -> None
     for damaged, known in ((0, True), (63, True), (64, False)):
         path.write_bytes(b"\x00damaged\n" * damaged + b'{"op_code":0}\n')
         assert _is_journal(path) is known
+
+
+@pytest.mark.parametrize(
+    ("had", "got", "refused"), [(0, 0, False), (2, 0, False), (2, 2, False), (2, 1, True), (0, 1, True), (1, 2, True)]
+)
+def test_a_study_keeps_the_sources_it_was_begun_with(had: int, got: int, refused: bool) -> None:
+    """Without any it is opened with those it has; with others it is not."""
+    stored = {"sources": [{}] * had} if had else {}
+    given = [f"{k}.csv" for k in range(got)]
+    if refused:
+        with pytest.raises(alebo.StudyError, match=f"here was begun with {had or 'none'}, and got {got}"):
+            check_sources("here", stored, given)
+    else:
+        check_sources("here", stored, given)
+        assert check_sources("here", stored, None) is None

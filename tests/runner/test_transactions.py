@@ -195,3 +195,65 @@ def test_claims_of_a_database_ask_the_server_only_of_others() -> None:
     assert claims.age({"at": 100.0}) == 7.5
     keys = {claims._key("a"), claims._key("b"), PostgresClaims(None, "t", None)._key("a")}  # type: ignore[arg-type]
     assert len(keys) == 3
+
+
+def test_a_connection_notices_a_dead_server_and_one_process_makes_the_tables(monkeypatch: pytest.MonkeyPatch) -> None:
+    """After half a minute of silence three probes, ten seconds apart, from either end; the tables are made under a lock."""
+    import sqlalchemy
+
+    did: list[Any] = []
+
+    class Engine:
+        def connect(self) -> Any:
+            return self
+
+        def __enter__(self) -> Any:
+            return self
+
+        def __exit__(self, *_: Any) -> None:
+            did.append("released")
+
+        def execute(self, statement: Any, values: Any) -> None:
+            did.append((str(statement), values))
+
+        def dispose(self) -> None:
+            did.append("disposed")
+
+    def create(url: str, **settings: Any) -> Engine:
+        did.append((url, settings))
+        return Engine()
+
+    def tables(url: str, engine_kwargs: Any) -> str:
+        did.append((url, engine_kwargs))
+        return "made"
+
+    monkeypatch.setattr(sqlalchemy, "create_engine", create)
+    monkeypatch.setattr(_postgres, "_storage_class", lambda: tables)
+    assert storage()._open() == "made"
+    probes = {"keepalives_idle": 30, "keepalives_interval": 10, "keepalives_count": 3}
+    server = "-c tcp_keepalives_idle=30 -c tcp_keepalives_interval=10 -c tcp_keepalives_count=3"
+    settings = {"pool_pre_ping": True, "connect_args": {**probes, "connect_timeout": 10, "options": server}}
+    lock = ("SELECT pg_advisory_xact_lock(CAST(:key AS bigint))", {"key": _postgres.number_of("alebo/tables")})
+    place = "postgresql://db/s"
+    assert did == [(place, settings), lock, (place, settings), "released", "disposed"]
+
+
+@pytest.mark.parametrize(("reason", "tries"), [("connection refused", 18), ("password is wrong", 1)])
+def test_a_server_that_refuses_is_tried_for_five_seconds(
+    monkeypatch: pytest.MonkeyPatch, reason: str, tries: int
+) -> None:
+    import sqlalchemy
+    from sqlalchemy import exc
+
+    now, asked = [100.0], []
+
+    def create(url: str, **settings: Any) -> None:
+        asked.append(now[0])
+        raise exc.OperationalError("s", None, Exception(reason))
+
+    monkeypatch.setattr(sqlalchemy, "create_engine", create)
+    clock = SimpleNamespace(monotonic=lambda: now[0], sleep=lambda s: now.__setitem__(0, now[0] + s))
+    monkeypatch.setattr(_postgres, "time", clock)
+    with pytest.raises(_postgres.StudyError, match=f"must be reachable; here is not: .*{reason}"):
+        storage()._open()
+    assert len(asked) == tries  # every 0.3 s

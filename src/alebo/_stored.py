@@ -106,7 +106,7 @@ NOTE = {  # by the methods of alebo; a method from elsewhere notes what it likes
     **dict.fromkeys(("log_ei", "unexplained", "side"), NUMBER),
     **dict.fromkeys(("again", "line", "age", "generation", "member", "region", "life", "stage", "batch"), COUNT),
     **dict.fromkeys(("dim", "size"), SIZE),
-    **dict.fromkeys(("initial", "extra"), FLAG),
+    **dict.fromkeys(("initial", "extra", "elsewhere"), FLAG),
     **dict.fromkeys(("chains", "mode", "fit"), MEMORIES),
     **dict.fromkeys(("sparse", "skipped"), OBJECT),
     "projection": COUNT,

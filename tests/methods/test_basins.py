@@ -10,9 +10,9 @@ import pytest
 
 from alebo import Goals, Maximize, Minimize, Optimizer, Space, StudyError
 from alebo.history import History, State, Trial
-from alebo.methods import Adaptive
+from alebo.methods import Adaptive, Suggestion
 from alebo.methods import _basins as basins_module
-from alebo.methods._basins import FILLED, WIDTH, Basin, around_incumbent, basins, elsewhere, exhausted, lifted
+from alebo.methods._basins import FILLED, NARROW, WIDTH, Basin, around_incumbent, basins, elsewhere, exhausted, lifted
 from alebo.methods._foreseen import FORESEEN
 from alebo.methods._view import View
 from alebo.methods.adaptive import finding
@@ -71,25 +71,40 @@ def test_proposals_before_the_present_search_do_not_count():
 
 def test_values_in_a_filled_basin_rise_to_the_typical_first_value_and_others_stay():
     far, near = np.zeros(D), np.zeros(D)
-    far[1], near[1] = 1.0, 2.0 * WIDTH * 0.1  # a cube of side 2: one width of the coordinate's lengthscale 0.1
+    far[1], near[1] = 1.0, 2.0 * WIDTH * 0.05  # a cube of side 2: one width of the coordinate's lengthscale 0.05
     trials = [
         trial(0, 10.0, far, arm="initial"),
         trial(1, 20.0, -far, arm="initial"),
         trial(2, 1.0, arm="full", log_ei=-3.0, foreseen={"objective 0": [[0.0, 1.0]]}),
         trial(3, 2.0, near, arm="full", log_ei=-3.0),
-        trial(4, 4.0, far, arm="full", log_ei=-3.0, foreseen={"objective 0": [[0.0, 1.0]]}),
+        trial(4, 9.0, far, arm="full", log_ei=-3.0, foreseen={"objective 0": [[0.0, 1.0]]}),
     ]
-    seen = lifted(view(trials), [Basin(2, 4, (1,), (0.1,))])
+    seen = lifted(view(trials), [Basin(2, 4, (1,), (0.05,))])
     level, share = 15.0, math.exp(-0.5)  # the median of the first points
     got = [t.outcomes["value"].mean for t in seen.history]
     assert got[2] == pytest.approx(level)
     assert got[3] == pytest.approx(2.0 + share * (level - 2.0))
-    assert [got[0], got[1], got[4]] == pytest.approx([10.0, 20.0, 4.0])
+    assert [got[0], got[1], got[4]] == pytest.approx([10.0, 20.0, 9.0])
     assert seen.begun == 4
     assert FORESEEN not in seen.history[2].note  # what was foreseen was the value before
     assert FORESEEN in seen.history[4].note
     assert trials[2].outcomes["value"].mean == 1.0
     assert lifted(view(trials), []).history.trials == tuple(trials)
+
+
+@pytest.mark.parametrize(("value", "width"), [(5.6, WIDTH), (5.4, NARROW)])
+def test_once_another_slope_is_found_only_the_bottom_stays_filled(value, width):
+    """Half of the way from 10 to the best, 1, is 5.5."""
+    near, far = np.zeros(D), np.zeros(D)
+    near[1], far[1] = 0.1, 0.8
+    trials = [trial(0, 10.0, -np.ones(D), arm="initial"), trial(1, 1.0, arm="full", log_ei=-1.0)]
+    trials += [trial(2, 2.0, near, arm="full", log_ei=-1.0), trial(3, value, far, arm="full", log_ei=-1.0)]
+    pending = Trial(4, SPACE.decode(far), far)
+    seen = lifted(view([*trials, pending]), [Basin(1, 2, (1,), (0.1,))])
+    assert seen.history[2].outcomes["value"].mean == pytest.approx(2.0 + 8.0 * math.exp(-0.5 * (0.5 / width) ** 2))
+    trials[3] = trial(3, value, near, arm="full", log_ei=-1.0)  # a point of the basin itself is no other slope
+    seen = lifted(view(trials), [Basin(1, 2, (1,), (0.1,))])
+    assert seen.history[2].outcomes["value"].mean == pytest.approx(2.0 + 8.0 * math.exp(-0.5 * (0.5 / WIDTH) ** 2))
 
 
 def test_with_a_better_point_outside_values_are_what_was_measured():
@@ -135,34 +150,88 @@ def test_the_basin_is_as_wide_as_the_lengthscales_of_the_parameters_that_matter(
 
 
 def test_an_exhausted_basin_is_filled_and_noted():
-    seen, note = elsewhere(study(), {"full": 1})
+    seen, note = elsewhere(study(), {"full": 1}, 0.2)
     assert note == {FILLED: [3, 8, [1, 4], [0.5, 0.25]]}
     assert seen.begun == 8
     assert seen.incumbent.number == 0  # no longer the bottom of the filled basin
     unsure = {"explained": 0.5, "count": 2, "parameters": []}
-    assert elsewhere(study(sparse=unsure), {"full": 1})[1] == {}
-    assert elsewhere(study(), {})[1] == {}
+    assert elsewhere(study(sparse=unsure), {"full": 1}, 0.2)[1] == {}
+    assert elsewhere(study(), {}, 0.2)[1] == {}
 
 
-def test_in_the_last_share_of_the_budget_no_basin_is_filled(monkeypatch):
-    """The best of all is refined then."""
+def test_in_the_last_share_of_the_budget_the_best_point_of_all_is_refined_first(monkeypatch):
     seen = []
-    monkeypatch.setattr(Adaptive, "_shared", lambda self, view, arms, q: seen.append(view.begun) or [])
-    note = {"filled": [3, 8, [1, 4], [0.5, 0.25]]}
+    monkeypatch.setattr(Adaptive, "_shared", lambda self, view, arms, q: seen.append((view.begun, view.search)) or [])
+    note = {"filled": [3, 8, [1, 4], [0.5, 0.25]], "elsewhere": True}
     trials = [*study().history, trial(8, 5.0, np.ones(D), arm="full", log_ei=-1.0, **note)]
     for budget in (None, 12, 11):
         Adaptive()._elsewhere(view(trials, budget=budget), Adaptive().able(SPACE, GOALS)[0], 1)
-    assert seen == [8, 8, 0]  # 9 of 11 evaluations were asked for
+    assert seen == [(8, True), (8, True), (0, False)]  # 9 of 11 evaluations were asked for
+
+
+def late(*promised, budget=11, filled=True, gain=0.0):
+    """A study in its last share, in which proposals of these log-EI refined the best point; a basin may be filled before."""
+    marks = {"filled": [3, 8, [1, 4], [0.5, 0.25]], "elsewhere": True} if filled else {}
+    trials = [*study().history, trial(8, 5.0, np.ones(D), arm="full", log_ei=-1.0, **marks)]
+    kept = {"sparse": SPARSE, "fit": {"objective 0": [[], MEMORY]}}
+    for log_ei in promised:
+        trials.append(trial(len(trials), 1.0 - gain, arm="full", log_ei=log_ei, **kept))
+    return view(trials, budget=budget)
+
+
+def test_once_nothing_comes_of_refining_the_search_goes_on_elsewhere():
+    nothing = math.log(
+        basins_module.LAST_DIGITS * (20.0 - 1.0) / basins_module.typical_spread(late(-20.0).values[:, 0])
+    )
+    for promised, there in (
+        ((-20.0,) * 3, True),
+        ((-20.0,) * 2, False),  # two are too few
+        ((-20.0, nothing + 0.1, -20.0), False),
+        ((nothing - 0.1,) * 3, True),
+    ):
+        seen, note = elsewhere(late(*promised), {"full": 1}, 0.2)
+        assert (seen.search, note) == (there, {})
+        assert seen.incumbent.number == (8 if there else 3)  # as if the basin were filled, or what was measured
+    assert elsewhere(late(*(-20.0,) * 3, gain=0.01), {"full": 1}, 0.2)[0].search is False  # a digit came
+
+
+def test_refinements_before_the_last_share_do_not_count():
+    assert elsewhere(late(*(-20.0,) * 3, budget=13), {"full": 1}, 0.2)[0].search is False  # from number 11 on
+    assert elsewhere(late(*(-20.0,) * 5, budget=13), {"full": 1}, 0.2)[0].search is True
+
+
+def test_a_basin_refined_in_the_last_share_is_filled_then():
+    seen, note = elsewhere(late(*(-20.0,) * 3, filled=False), {"full": 1}, 0.2)
+    assert (seen.search, note) == (True, {FILLED: [3, 12, [1, 4], [0.5, 0.25]]})
+    seen, note = elsewhere(late(*(-20.0,) * 2, filled=False), {"full": 1}, 0.2)
+    assert (seen.search, note) == (None, {})
+
+
+def test_a_trial_belongs_to_the_search_that_proposed_it():
+    here, there = trial(4, 1.0, arm="full"), trial(5, 1.0, arm="full", elsewhere=True)
+    for search, belong in ((None, [True, True]), (True, [False, True]), (False, [True, False])):
+        assert [replace(view([]), search=search).searched(t) for t in (here, there)] == belong
+    assert not replace(view([]), begun=5).searched(here)
+
+
+def test_proposals_of_the_search_elsewhere_are_marked(monkeypatch):
+    point = Suggestion(np.zeros(D), None, {"arm": "full"})
+    monkeypatch.setattr(Adaptive, "_shared", lambda self, view, arms, q: [point, point])
+    arms = Adaptive().able(SPACE, GOALS)[0]
+    first, second = Adaptive()._elsewhere(study(), arms, 2)
+    assert first.note == {"arm": "full", "elsewhere": True, FILLED: [3, 8, [1, 4], [0.5, 0.25]]}
+    assert second.note == {"arm": "full", "elsewhere": True}
+    assert Adaptive()._elsewhere(study(log_ei=-2.0), arms, 1)[0].note == {"arm": "full"}
 
 
 def test_basins_filled_before_are_seen_by_every_later_ask():
     before = study()
     later = [*before.history, trial(8, 5.0, np.ones(D), arm="full", log_ei=-1.0, filled=[3, 8, [1, 4], [0.5, 0.25]])]
-    seen, note = elsewhere(view(later), {"full": 1})
+    seen, note = elsewhere(view(later), {"full": 1}, 0.2)
     assert note == {}
     assert seen.begun == 8
     assert seen.incumbent.number == 8
-    assert elsewhere(view(later, Goals([Minimize("value"), Minimize("value2")])), {})[0].begun == 0
+    assert elsewhere(view(later, Goals([Minimize("value"), Minimize("value2")])), {}, 0.2)[0].begun == 0
 
 
 @pytest.mark.parametrize(
@@ -203,12 +272,12 @@ def test_a_saved_study_with_a_damaged_note_is_refused(note):
     "note", [{"fit": {}}, {"fit": {"objective 0": [MEMORY]}}, {"sparse": {}}, {"sparse": {"explained": 0.89}}]
 )
 def test_without_a_sparse_fit_that_explains_the_data_nothing_is_filled(note):
-    assert elsewhere(study(**note), {"full": 1})[1] == {}
+    assert elsewhere(study(**note), {"full": 1}, 0.2)[1] == {}
 
 
 def test_a_damaged_memory_is_refused():
     with pytest.raises(StudyError, match="where a fit ended"):
-        elsewhere(study(fit={"objective 0": [[], [1.0, 2.0]]}), {"full": 1})
+        elsewhere(study(fit={"objective 0": [[], [1.0, 2.0]]}), {"full": 1}, 0.2)
 
 
 def two_hills(x):

@@ -2,7 +2,8 @@
 
 Further evaluations in an exhausted basin are wasted. It is then *filled*: measured values around its lowest point are raised
 to what first points typically have, and the search goes on with the values so changed. What was measured stays what it is for
-everybody else. Each filled basin is written into the note of the next trial, so that any process goes on in the same way.
+everybody else. Each filled basin is written into the note of the next trial, and each trial of the search elsewhere is marked,
+so that any process goes on in the same way.
 
 Only where the sparse model explains the data: it knows which parameters matter, and so how wide the basin is.
 """
@@ -31,9 +32,12 @@ Array: TypeAlias = NDArray[np.float64]
 FILLED = "filled"  # the key of a note
 NEGLIGIBLE = 0.001  # of the distance from the typical first value to the best: a smaller improvement is none
 LATEST = 4  # evaluations of full-space models in a row that promise less than that
+LAST_DIGITS, REFINED = 1e-4, 3  # the same two in the last share of the budget, where the best point is refined
 EXPLAINED = 0.9  # share of the variation that the sparse model predicts, leave-one-out
-WIDTH = 0.9  # of what is filled, in lengthscales
-OUTSIDE = 0.5  # share of the way to the level below which a point does not belong to the basin
+WIDTH = 1.5  # of what is filled, in lengthscales: a narrower one leaves a rim that the search then follows
+ANOTHER = 0.5  # share of the way to the best value that a point elsewhere has gone: the slope of another basin is found
+NARROW = 0.75  # of what is filled from then on, in lengthscales, so that the other basin keeps its depth
+OUTSIDE = 0.6  # share of the way to the level below which a point does not belong to the basin
 CHANGED = 0.05  # share of the way to the level: beyond it an outcome does not tell which model foresaw it
 
 
@@ -65,10 +69,10 @@ class Basin:
             )
         return made
 
-    def shares(self, X: Array) -> Array:
+    def shares(self, X: Array, width: float) -> Array:
         """How far points of the cube are filled, from 0 to 1; the basin's lowest trial is among them.  n x D -> n"""
         where = list(self.where)
-        off = 0.5 * (X[:, where] - X[self.trial, where]) / (WIDTH * np.array(self.lengths))
+        off = 0.5 * (X[:, where] - X[self.trial, where]) / (width * np.array(self.lengths))
         out: Array = np.exp(-0.5 * np.einsum("ij,ij->i", off, off))
         return out
 
@@ -95,7 +99,10 @@ def lifted(view: View, filled: Sequence[Basin]) -> View:
     X = np.array([t.x for t in trials])
     values = np.array([float(goals.objective_values(t.outcomes)[0]) if t.complete else math.nan for t in trials])
     level = _level(view)
-    share = np.max([basin.shares(X) for basin in filled], axis=0)
+    share = np.max([basin.shares(X, WIDTH) for basin in filled], axis=0)
+    away = values[(share < OUTSIDE) & np.isfinite(values)]
+    if len(away) and level - away.min() >= ANOTHER * (level - np.nanmin(values)):
+        share = np.max([basin.shares(X, NARROW) for basin in filled], axis=0)
     begun = filled[-1].at
     if share[view.incumbent.number] < OUTSIDE:
         return replace(view, begun=begun)
@@ -104,7 +111,7 @@ def lifted(view: View, filled: Sequence[Basin]) -> View:
         _with_value(t, outcome, goals.sign(outcome) * float(v), s) if t.complete else t
         for t, v, s in zip(trials, values, share, strict=True)
     ]
-    return replace(view, history=replace(view.history, trials=tuple(made)), begun=begun)
+    return replace(view, history=replace(view.history, trials=tuple(made)), begun=begun, search=True)
 
 
 def _level(view: View) -> float:
@@ -120,20 +127,18 @@ def _with_value(trial: Trial, outcome: str, value: float, share: float) -> Trial
     return replace(trial, outcomes={**trial.outcomes, outcome: Outcome(value, trial.outcomes[outcome].sem)}, note=note)
 
 
-def exhausted(view: View, arms: Sequence[str]) -> bool:
+def exhausted(view: View, arms: Sequence[str], latest: int = LATEST, negligible: float = NEGLIGIBLE) -> bool:
     """Whether the latest evaluations by these arms promised next to nothing, and nothing better came meanwhile."""
     if view.incumbent is None:
         return False
-    latest = [
-        t.number for t in view.trials if t.number >= view.begun and t.note.get("arm") in arms and "log_ei" in t.note
-    ]
-    latest = latest[-LATEST:]
-    if len(latest) < LATEST:
+    own = [t.number for t in view.trials if view.searched(t) and t.note.get("arm") in arms and "log_ei" in t.note]
+    own = own[-latest:]
+    if len(own) < latest:
         return False
     good = view.values[view.feasible, 0]
-    before = good[[t.number < latest[0] for t, ok in zip(view.trials, view.feasible, strict=True) if ok]]
-    least = NEGLIGIBLE * (_level(view) - float(good.min()))
-    promised = max(math.exp(min(float(view.history[i].note["log_ei"]), 0.0)) for i in latest)
+    before = good[[t.number < own[0] for t, ok in zip(view.trials, view.feasible, strict=True) if ok]]
+    least = negligible * (_level(view) - float(good.min()))
+    promised = max(math.exp(min(float(view.history[i].note["log_ei"]), 0.0)) for i in own)
     if promised * typical_spread(view.values[:, 0]) >= least:
         return False
     return bool(len(before)) and float(before.min() - good.min()) < least
@@ -149,12 +154,13 @@ def around_incumbent(view: View, memory: Sequence[float]) -> Basin | None:
     return Basin(view.incumbent.number, view.number, tuple(int(i) for i in where), rounded)
 
 
-def elsewhere(view: View, arms: dict[str, int]) -> tuple[View, dict[str, Any]]:
+def elsewhere(view: View, arms: dict[str, int], final: float) -> tuple[View, dict[str, Any]]:
     """What proposals are to be made for, and what the note of the next trial has to say of it.
 
     Args:
         view: the study; with several objectives there is no basin.
         arms: the arms with a sparse model, and its place among their models.
+        final: the last share of the budget, in which the best point of all is refined until nothing comes of that, either.
 
     Returns:
         The view, as if exhausted basins were filled; and a note, with the present basin where it is the last of them.
@@ -163,16 +169,23 @@ def elsewhere(view: View, arms: dict[str, int]) -> tuple[View, dict[str, Any]]:
         return view, {}
     filled = basins(view)
     seen = lifted(view, filled)
-    if not exhausted(seen, list(arms)):
+    if view.ends_within(final):
+        best = replace(view, search=False) if seen.search else seen
+        since = max(best.begun, math.ceil((1.0 - final) * (view.history.budget or 0)))
+        if not exhausted(replace(best, begun=since), list(arms), REFINED, LAST_DIGITS):
+            return best, {}
+        if seen.search:
+            return seen, {}
+    elif not exhausted(seen, list(arms)):
         return seen, {}
-    noted = [t.note for t in seen.history if t.note.get("arm") in arms and "sparse" in t.note]
-    if not noted:
-        return seen, {}
-    last = noted[-1]
+    basin = _explained(seen, arms)
+    return (seen, {}) if basin is None else (lifted(view, [*filled, basin]), {FILLED: basin.to_plain()})
+
+
+def _explained(view: View, arms: dict[str, int]) -> Basin | None:
+    """The basin of the incumbent by the latest sparse model; None where that explains too little."""
+    last = next((t.note for t in reversed(view.history.trials) if t.note.get("arm") in arms and "sparse" in t.note), {})
     fits = last.get("fit", {}).get("objective 0", ())
-    if last["sparse"].get("explained", 0.0) < EXPLAINED or len(fits) <= arms[last["arm"]]:
-        return seen, {}
-    basin = around_incumbent(seen, fits[arms[last["arm"]]])
-    if basin is None:
-        return seen, {}
-    return lifted(view, [*filled, basin]), {FILLED: basin.to_plain()}
+    if not last or last["sparse"].get("explained", 0.0) < EXPLAINED or len(fits) <= arms[last["arm"]]:
+        return None
+    return around_incumbent(view, fits[arms[last["arm"]]])

@@ -80,7 +80,7 @@ class Region:
         patience = max(self.least_patience, view.space.dimension // 10)
         side, won, lost = self.length, 0, 0
         for trial, gain in zip(view.trials, gains(view.trials, view.goals), strict=True):
-            if not view.own(trial) or trial.number < view.begun:
+            if not view.own(trial) or not view.searched(trial):
                 continue
             won, lost = (won + 1, 0) if gain > 0.0 else (0, lost + 1)
             if won == self.successes:
@@ -217,7 +217,8 @@ class FullSpaceArm:
             return model.acquisition(pending, seed)
         failed = [view.space.snap(t.x) for t in view.history.failed]
         avoided = torch.from_numpy(0.5 * (np.array(failed) + 1.0)) if failed else None
-        late = view.ends_within(LATE) and not model.noisy and not model.constraints and model.cost is None
+        late = view.ends_within(LATE) and not view.search
+        late = late and not model.noisy and not model.constraints and model.cost is None
         acquisition: Acquisition = model.log_ei(pending, avoided, LATE_DOUBT if late else 1.0)
         return acquisition if model.cost is None else PerCost(acquisition, model.cost)
 

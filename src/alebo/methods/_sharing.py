@@ -43,7 +43,7 @@ class Sharing(Settings):
         gained, used, idle = dict.fromkeys(arms, 0.0), dict.fromkeys(arms, 0.0), dict.fromkeys(arms, 0)
         for trial, gain in zip(view.trials, gains(view.trials, view.goals), strict=True):
             arm = trial.note.get("arm")
-            if arm in gained and trial.number >= view.begun:
+            if arm in gained and view.searched(trial):
                 for name in arms:
                     gained[name] *= self.memory
                     used[name] *= self.memory
@@ -73,7 +73,8 @@ class Sharing(Settings):
             return leader
         shared = sum(arm in last for arm in asked)
         every = 2 if self._promises_little(view, leader) else self.lead
-        aside = shared % every == every - 1 and not view.ends_within(self.final)
+        refined = view.ends_within(self.final) and not view.search  # the best point of all, by the leader alone
+        aside = shared % every == every - 1 and not refined
         if scores[leader] <= NOTHING:  # nothing improves lately: in turn, and mostly those that at least come near
             return waiting if aside else min(self.near(view, arms) or arms, key=lambda name: last[name])
         return min(others, key=lambda name: last[name]) if aside else leader

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 Array: TypeAlias = NDArray[np.float64]
 
+ELSEWHERE = "elsewhere"  # the key of the note of a trial that was proposed as if basins were filled
 IN_SUBSPACE = 1e-6  # distance from the subspace, per root of D, up to which a point counts as lying in it
 
 
@@ -45,6 +46,8 @@ class View:
         beside: the notes of such points, where they have one.
         only: the numbers of the trials to learn from; None: all.
         begun: the number of the trial with which the present search began (see `_basins`).
+        search: which of the trials since then belong to it: those that were proposed as if basins were filled (True), the
+            others (False), or all (None).
     """
 
     history: History
@@ -56,10 +59,15 @@ class View:
     only: frozenset[int] | None = None
     beside: tuple[Mapping[str, Any], ...] = ()
     begun: int = 0
+    search: bool | None = None
 
     def own(self, trial: Trial) -> bool:
         """Whether this method proposed the trial, and not another arm."""
         return self.arm is None or trial.note.get("arm") == self.arm
+
+    def searched(self, trial: Trial) -> bool:
+        """Whether the trial belongs to the present search."""
+        return trial.number >= self.begun and (self.search is None or (ELSEWHERE in trial.note) == self.search)
 
     @property
     def number(self) -> int:

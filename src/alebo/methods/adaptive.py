@@ -35,7 +35,7 @@ from ._method import Method, Suggestion, Supports, setting
 from ._repeat import estimates
 from ._sharing import Sharing as Sharing
 from ._transfer import HEDGED, SOURCE, TRUSTED, best_point, weights
-from ._view import View
+from ._view import ELSEWHERE, View
 from .alebo import ALEBO
 
 Array: TypeAlias = NDArray[np.float64]
@@ -241,13 +241,14 @@ class Adaptive(Method):
     def _elsewhere(self, view: View, arms: Sequence[Arm], q: int) -> list[Suggestion]:
         """The next q points, of a search that goes on as if exhausted basins were filled (`_basins`).
 
-        In the last share of the budget the best of them is refined.
+        In the last share of the budget the best of them is refined first.
         """
         full = [arm for arm in arms if isinstance(arm, FullSpaceArm)]
         sparse = {arm.name: arm.priors.index("sparse") for arm in full if "sparse" in arm.priors}
-        seen, said = (view, {}) if view.ends_within(self.sharing.final) else elsewhere(view, sparse)
+        seen, said = elsewhere(view, sparse, self.sharing.final)
         points = self._shared(seen, arms, q)
-        return [replace(s, note={**s.note, **said}) if i == 0 else s for i, s in enumerate(points)]
+        mark = {ELSEWHERE: True} if seen.search else {}
+        return [replace(s, note={**s.note, **mark, **(said if i == 0 else {})}) for i, s in enumerate(points)]
 
     def _turn(self, view: View, arms: Sequence[str], ahead: Sequence[str]) -> str:
         """Who proposes next."""

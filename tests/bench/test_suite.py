@@ -50,7 +50,7 @@ def results(*more: Run) -> Results:
     )
 
 
-@pytest.mark.parametrize("name", ["real", "synthetic", "quick"])
+@pytest.mark.parametrize("name", ["real", "synthetic", "quick", "long"])
 def test_the_data_agree_with_the_problems(name: str) -> None:
     for entry in suite(name).entries:
         assert all(n in PROBLEMS for n in entry.names)
@@ -74,7 +74,12 @@ def test_suites_by_name() -> None:
     everything = suite("all")
     assert everything.entries == suite("real").entries + suite("synthetic").entries
     assert all(e.budget == 50 for e in suite("quick").entries)
-    with pytest.raises(alebo.InputError, match="real, synthetic, quick, all"):
+    assert all(e.budget == 200 and e.seconds <= 0.1 for e in suite("long").entries)
+    assert {name: suite(name).folder for name in ("all", "real", "quick", "long")} == {
+        **{"all": "results", "real": "results"},
+        **{"quick": "build/suite-quick", "long": "results_200"},  # runs of one table share a budget
+    }
+    with pytest.raises(alebo.InputError, match="real, synthetic, quick, long, all"):
         suite("reel")
     with pytest.raises(alebo.InputError, match="minimise or maximise"):
         replace(ENTRY, goal="low")

@@ -64,6 +64,7 @@ class Suite:
     name: str
     title: str
     entries: tuple[Entry, ...]
+    folder: str = "results"  # of its runs, where no other is given
 
 
 @cache
@@ -76,7 +77,7 @@ def suites() -> dict[str, Suite]:
         chosen = [entries[p] for p in fields["problems"]]
         if "budget" in fields:
             chosen = [replace(e, budget=fields["budget"]) for e in chosen]
-        out[name] = Suite(name, fields["title"], tuple(chosen))
+        out[name] = Suite(name, fields["title"], tuple(chosen), fields.get("folder", "results"))
     both = out["real"].entries + out["synthetic"].entries
     out["all"] = Suite("all", "Real and synthetic problems together", both)
     return out

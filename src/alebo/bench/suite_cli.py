@@ -9,7 +9,7 @@ import typer
 
 app = typer.Typer(help="Named sets of problems: run, table, page, list.", no_args_is_help=True)
 
-SuiteName = Annotated[str, typer.Argument(help="real, synthetic, all or quick.")]
+SuiteName = Annotated[str, typer.Argument(help="real, synthetic, all, quick or long.")]
 Folder = Annotated[Path, typer.Option(help="Folder of results.")]
 
 
@@ -22,7 +22,8 @@ def run(
     seeds: Annotated[str, typer.Option(help="0-9, or 0,3,7.")] = "",
     jobs: Annotated[int, typer.Option(help="Runs at a time, each on one thread.")] = 2,
     out: Annotated[
-        Path | None, typer.Option(help="Folder for the results; `results`, and build/suite-quick for quick.")
+        Path | None,
+        typer.Option(help="Folder for the results; `results`, build/suite-quick for quick, results_200 for long."),
     ] = None,
     retry_failed: Annotated[bool, typer.Option(help="Make failed runs again.")] = False,
 ) -> None:
@@ -32,7 +33,7 @@ def run(
     from .labels import labels
 
     chosen = suites.suite(name)
-    folder = out or _folder(name)
+    folder = out or Path(chosen.folder)
     experiment.check_folder(folder)
     wanted = experiment.seeds(seeds or ("0-2" if name == "quick" else "0-9"))
     plan = suites.plan(chosen, labels(methods or suites.METHODS), wanted, folder, retry_failed=retry_failed)
@@ -73,7 +74,7 @@ def table(
     from .suite import suite
 
     chosen = suite(name)
-    made = standings(load(folder or _folder(name)), chosen, [m.strip() for m in methods.split(",") if m.strip()])
+    made = standings(load(folder or Path(chosen.folder)), chosen, [m.strip() for m in methods.split(",") if m.strip()])
     rival = against or ("alebo" if "alebo" in made.labels else None)
     if picture is not None:
         suite_page.draw(made, picture)
@@ -110,7 +111,3 @@ def show() -> None:
             typer.echo(
                 f"  {e.name}: D={e.D}, {e.goal}, {e.budget} evaluations of {e.seconds} s; {e.source}; {e.licence}"
             )
-
-
-def _folder(name: str) -> Path:
-    return Path("build/suite-quick") if name == "quick" else Path("results")

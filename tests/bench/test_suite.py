@@ -243,11 +243,15 @@ def test_wrong_methods_are_refused_before_anything_runs(tiny: Suite, tmp_path: P
 
 def test_a_page_shows_a_suite(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     require_module("matplotlib", "plot")
-    monkeypatch.setattr(suites, "suites", lambda: {"two": TWO})
+    monkeypatch.setattr(suites, "suites", lambda: {"two": TWO, "own": replace(TWO, name="own", folder="of_its_own")})
     for r in results().runs:
         store.append(store.path_of(tmp_path / "results", r.problem, r.label), r.record)
+        if r.seed == 0:
+            store.append(store.path_of(tmp_path / "of_its_own", r.problem, r.label), r.record)
     page = tmp_path / "page.md"
-    page.write_text("# Title\n<!-- suite: two -->\nold\n<!-- end -->\n<!-- suite: three -->\nold\n<!-- end -->\n")
+    page.write_text(
+        "# Title\n<!-- suite: two -->\nold\n<!-- end -->\n<!-- suite: three -->\nold\n<!-- end -->\n<!-- suite: own -->\n<!-- end -->\n"
+    )
     (tmp_path / "img").mkdir()
     missing = refresh(page, tmp_path / "results", tmp_path / "img")
     assert [m.split(":")[0] for m in missing] == ["suite three"]
@@ -255,6 +259,7 @@ def test_a_page_shows_a_suite(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     assert "![profiles](img/suite_two.png)" in text
     assert "| good | 1.00 (1.0 to 1.0) |" in text
     assert "| `b (max, 2)` | **10** ± 0 (2) | 0 ± 0 (2) |" in text
+    assert "| `b (max, 2)` | **10** (1) | 0 (1) |" in text
     assert (tmp_path / "img" / "suite_two.png").read_bytes().startswith(b"\x89PNG")
 
 

@@ -15,7 +15,7 @@ from . import figures, suite_page, tables
 from .problems import PAPER
 from .results import Results, load
 from .standings import standings
-from .suite import suite
+from .suite import SHARED, suite
 
 _PART = re.compile(r"<!-- (table|caption|summary|suite): (\S+?) -->\n.*?<!-- end -->", flags=re.DOTALL)
 
@@ -34,7 +34,7 @@ def refresh(page: Path, folder: Path, pictures: Path) -> list[str]:
             if kind == "summary":
                 body = tables.summary(results, PAPER, name)
             elif kind == "suite":
-                body = _suite(results, name, pictures)
+                body = _suite(results, folder.parent, name, pictures)
             else:
                 body = _table(results, name) if kind == "table" else _caption(name, folder, pictures)
         except AleboError as error:
@@ -60,9 +60,10 @@ def _table(results: Results, problem: str) -> str:
     return "\n".join(lines[2:]).strip() + note
 
 
-def _suite(results: Results, name: str, pictures: Path) -> str:
-    """The standings of a suite, its picture and its values."""
-    made = standings(results, suite(name))
+def _suite(results: Results, beside: Path, name: str, pictures: Path) -> str:
+    """The standings of a suite, its picture and its values; of its own folder, where it has one."""
+    chosen = suite(name)
+    made = standings(results if chosen.folder == SHARED else load(beside / chosen.folder), chosen)
     path = pictures / f"suite_{name}.png"
     suite_page.draw(made, path)
     against = "alebo" if "alebo" in made.labels else None

@@ -21,6 +21,7 @@ from .labels import Label
 from .problems import PROBLEMS, problem
 
 METHODS = "adaptive,alebo,bo,turbo,cmaes,sobol"  # cheap enough for every suite
+SHARED = "results"  # the folder of the runs of most suites
 
 
 @dataclass(frozen=True)
@@ -64,7 +65,7 @@ class Suite:
     name: str
     title: str
     entries: tuple[Entry, ...]
-    folder: str = "results"  # of its runs, where no other is given
+    folder: str = SHARED  # of its runs, where no other is given
 
 
 @cache
@@ -77,7 +78,7 @@ def suites() -> dict[str, Suite]:
         chosen = [entries[p] for p in fields["problems"]]
         if "budget" in fields:
             chosen = [replace(e, budget=fields["budget"]) for e in chosen]
-        out[name] = Suite(name, fields["title"], tuple(chosen), fields.get("folder", "results"))
+        out[name] = Suite(name, fields["title"], tuple(chosen), fields.get("folder", SHARED))
     both = out["real"].entries + out["synthetic"].entries
     out["all"] = Suite("all", "Real and synthetic problems together", both)
     return out

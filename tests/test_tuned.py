@@ -62,8 +62,8 @@ TUNED: dict[str, dict[str, Any]] = {
     },
     "acquisition.wrappers": {"LEAST_CORRELATION": 1e-6},
     "methods._basins": {
-        **{"NEGLIGIBLE": 0.001, "LATEST": 4, "EXPLAINED": 0.9, "ACTIVE": 5.0, "WIDTH": 1.5, "OUTSIDE": 0.6},
-        **{"CHANGED": 0.05, "ANOTHER": 0.5, "NARROW": 0.75, "LAST_DIGITS": 1e-4, "REFINED": 3},
+        **{"NEGLIGIBLE": 0.001, "LATEST": 4, "EXPLAINED": 0.9, "ACTIVE": 5.0, "WIDTH": 0.9, "OUTSIDE": 0.6},
+        **{"CHANGED": 0.05, "AWAY": 1.5, "ANOTHER": 0.6, "RIM": 10, "WIDER": 1.5, "LAST_DIGITS": 1e-4, "REFINED": 3},
     },
     "methods._embedded": {"DEFAULT_DIM": 10},
     "methods._trust_region": {

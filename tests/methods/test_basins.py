@@ -12,7 +12,7 @@ from alebo import Goals, Maximize, Minimize, Optimizer, Space, StudyError
 from alebo.history import History, State, Trial
 from alebo.methods import Adaptive, Suggestion
 from alebo.methods import _basins as basins_module
-from alebo.methods._basins import FILLED, NARROW, WIDTH, Basin, around_incumbent, basins, elsewhere, exhausted, lifted
+from alebo.methods._basins import FILLED, WIDTH, Basin, around_incumbent, basins, elsewhere, exhausted, lifted
 from alebo.methods._foreseen import FORESEEN
 from alebo.methods._view import View
 from alebo.methods.adaptive import finding
@@ -92,19 +92,37 @@ def test_values_in_a_filled_basin_rise_to_the_typical_first_value_and_others_sta
     assert lifted(view(trials), []).history.trials == tuple(trials)
 
 
-@pytest.mark.parametrize(("value", "width"), [(5.6, WIDTH), (5.4, NARROW)])
-def test_once_another_slope_is_found_only_the_bottom_stays_filled(value, width):
-    """Half of the way from 10 to the best, 1, is 5.5."""
-    near, far = np.zeros(D), np.zeros(D)
-    near[1], far[1] = 0.1, 0.8
+@pytest.mark.parametrize(("value", "kept"), [(4.7, False), (4.5, True)])
+def test_once_another_slope_is_found_only_the_inner_part_is_filled(value, kept):
+    """Six tenths of the way from 10 to the best, 1, are at 4.6."""
+    near, between, far = np.zeros(D), np.zeros(D), np.zeros(D)
+    near[1], between[1], far[1] = 0.1, 0.25, 0.35
     trials = [trial(0, 10.0, -np.ones(D), arm="initial"), trial(1, 1.0, arm="full", log_ei=-1.0)]
-    trials += [trial(2, 2.0, near, arm="full", log_ei=-1.0), trial(3, value, far, arm="full", log_ei=-1.0)]
-    pending = Trial(4, SPACE.decode(far), far)
-    seen = lifted(view([*trials, pending]), [Basin(1, 2, (1,), (0.1,))])
-    assert seen.history[2].outcomes["value"].mean == pytest.approx(2.0 + 8.0 * math.exp(-0.5 * (0.5 / width) ** 2))
-    trials[3] = trial(3, value, near, arm="full", log_ei=-1.0)  # a point of the basin itself is no other slope
+    trials += [trial(2 + i, v, x, arm="full", log_ei=-1.0) for i, (v, x) in enumerate([(2.0, near), (8.0, between)])]
+    pending = Trial(5, SPACE.decode(far), far)
+    seen = lifted(view([*trials, trial(4, value, far, arm="full", log_ei=-1.0), pending]), [Basin(1, 2, (1,), (0.1,))])
+    got = [t.outcomes["value"].mean for t in seen.history.complete]
+    share = np.exp(-0.5 * (np.array([0.5, 1.25]) / WIDTH) ** 2)
+    assert got[2] == pytest.approx(2.0 + 8.0 * share[0])
+    assert got[3] == pytest.approx(8.0 if kept else 8.0 + 2.0 * share[1])
+    trials.append(trial(4, value, between, arm="full", log_ei=-1.0))  # too near to be another slope
     seen = lifted(view(trials), [Basin(1, 2, (1,), (0.1,))])
-    assert seen.history[2].outcomes["value"].mean == pytest.approx(2.0 + 8.0 * math.exp(-0.5 * (0.5 / WIDTH) ** 2))
+    assert seen.history[3].outcomes["value"].mean == pytest.approx(8.0 + 2.0 * share[1])
+
+
+@pytest.mark.parametrize(("spent", "width"), [(9, 0.9), (10, 1.35), (19, 1.35), (20, 2.025)])
+def test_after_every_ten_evaluations_without_another_slope_more_is_filled(spent, width):
+    near = np.zeros(D)
+    near[1] = 0.4
+    trials = [trial(0, 10.0, -np.ones(D), arm="initial"), trial(1, 1.0, arm="full", log_ei=-1.0)]
+    trials += [trial(2, 2.0, near, arm="full", log_ei=-1.0)]
+    trials += [trial(3 + i, 9.0, np.ones(D), arm="full", log_ei=-1.0, elsewhere=True) for i in range(spent)]
+    trials += [trial(3 + spent, 9.0, np.ones(D), arm="full", log_ei=-1.0)]  # a refinement
+    seen = lifted(view(trials), [Basin(1, 3, (1,), (0.2,))])
+    assert seen.history[2].outcomes["value"].mean == pytest.approx(2.0 + 8.0 * math.exp(-0.5 / width**2))
+    assert lifted(view(trials), [Basin(1, 4 + spent, (1,), (0.2,))]).history[2].outcomes["value"].mean == pytest.approx(
+        2.0 + 8.0 * math.exp(-0.5 / 0.9**2)  # those before the last basin was filled do not count
+    )
 
 
 def test_with_a_better_point_outside_values_are_what_was_measured():

@@ -25,7 +25,7 @@ from ..models.ard_fit import remembered_lengthscales
 from ..models.outcomes import typical_spread
 from ..models.subsets import ACTIVE
 from ._foreseen import FORESEEN
-from ._view import View
+from ._view import ELSEWHERE, View
 
 Array: TypeAlias = NDArray[np.float64]
 
@@ -34,9 +34,16 @@ NEGLIGIBLE = 0.001  # of the distance from the typical first value to the best: 
 LATEST = 4  # evaluations of full-space models in a row that promise less than that
 LAST_DIGITS, REFINED = 1e-4, 3  # the same two in the last share of the budget, where the best point is refined
 EXPLAINED = 0.9  # share of the variation that the sparse model predicts, leave-one-out
-WIDTH = 1.5  # of what is filled, in lengthscales: a narrower one leaves a rim that the search then follows
-ANOTHER = 0.5  # share of the way to the best value that a point elsewhere has gone: the slope of another basin is found
-NARROW = 0.75  # of what is filled from then on, in lengthscales, so that the other basin keeps its depth
+WIDTH = 0.9  # of what is filled, in lengthscales
+RIM, WIDER = (
+    10,
+    1.5,
+)  # after every so many evaluations elsewhere more is filled: they may follow the rim of what was filled
+AWAY, ANOTHER = (
+    1.5,
+    0.6,
+)  # a point beyond the first, in lengthscales, that has gone the second of the way to the best value is
+# on the slope of another basin: from then on only the inner part of this one is filled, so that the other keeps its shape
 OUTSIDE = 0.6  # share of the way to the level below which a point does not belong to the basin
 CHANGED = 0.05  # share of the way to the level: beyond it an outcome does not tell which model foresaw it
 
@@ -99,11 +106,14 @@ def lifted(view: View, filled: Sequence[Basin]) -> View:
     X = np.array([t.x for t in trials])
     values = np.array([float(goals.objective_values(t.outcomes)[0]) if t.complete else math.nan for t in trials])
     level = _level(view)
-    share = np.max([basin.shares(X, WIDTH) for basin in filled], axis=0)
-    away = values[(share < OUTSIDE) & np.isfinite(values)]
-    if len(away) and level - away.min() >= ANOTHER * (level - np.nanmin(values)):
-        share = np.max([basin.shares(X, NARROW) for basin in filled], axis=0)
     begun = filled[-1].at
+    away = values[(_shares(filled, X, AWAY) < OUTSIDE) & np.isfinite(values)]
+    if len(away) and level - away.min() >= ANOTHER * (level - np.nanmin(values)):
+        share = _shares(filled, X, WIDTH)
+        share = np.where(share < OUTSIDE, 0.0, share)
+    else:
+        spent = sum(ELSEWHERE in t.note for t in trials[begun:])
+        share = _shares(filled, X, WIDTH * WIDER ** (spent // RIM))
     if share[view.incumbent.number] < OUTSIDE:
         return replace(view, begun=begun)
     values = values + share * np.maximum(level - values, 0.0)
@@ -112,6 +122,12 @@ def lifted(view: View, filled: Sequence[Basin]) -> View:
         for t, v, s in zip(trials, values, share, strict=True)
     ]
     return replace(view, history=replace(view.history, trials=tuple(made)), begun=begun, search=True)
+
+
+def _shares(filled: Sequence[Basin], X: Array, width: float) -> Array:
+    """How far points are filled, by the basin that fills them most.  n x D -> n"""
+    out: Array = np.max([basin.shares(X, width) for basin in filled], axis=0)
+    return out
 
 
 def _level(view: View) -> float:

@@ -35,15 +35,10 @@ LATEST = 4  # evaluations of full-space models in a row that promise less than t
 LAST_DIGITS, REFINED = 1e-4, 3  # the same two in the last share of the budget, where the best point is refined
 EXPLAINED = 0.9  # share of the variation that the sparse model predicts, leave-one-out
 WIDTH = 0.9  # of what is filled, in lengthscales
-RIM, WIDER = (
-    10,
-    1.5,
-)  # after every so many evaluations elsewhere more is filled: they may follow the rim of what was filled
-AWAY, ANOTHER = (
-    1.5,
-    0.6,
-)  # a point beyond the first, in lengthscales, that has gone the second of the way to the best value is
-# on the slope of another basin: from then on only the inner part of this one is filled, so that the other keeps its shape
+RIM = 10  # evaluations elsewhere after which more is filled: they may follow the rim of what was filled
+WIDER = 1.5  # by this factor
+AWAY = 1.5  # lengthscales beyond which a point may be on the slope of another basin
+ANOTHER = 0.6  # share of the way to the best value at which it is: then only the inner part of this basin stays filled
 OUTSIDE = 0.6  # share of the way to the level below which a point does not belong to the basin
 CHANGED = 0.05  # share of the way to the level: beyond it an outcome does not tell which model foresaw it
 

@@ -4,13 +4,16 @@ this table, too, and says in the change log what came of it.
 
 from __future__ import annotations
 
+import ast
 import inspect
 import math
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+import alebo
 from alebo.methods import METHODS
 from alebo.methods._full_space import PRIORS
 from alebo.methods._settings import Settings
@@ -25,7 +28,14 @@ TUNED: dict[str, dict[str, Any]] = {
     "geometry.advice": {"_SPREAD": (2, 4, 6, 8, 10), "_ENOUGH": 0.95, "_LIVE_DRAWS": 100},
     "geometry.section": {"_SLACK": 1e-9},
     "models.ard": {"DRAWS": 8, "KEPT": 64, "DIGITS": 3, "NEAR": 0.05},
-    "models.ard_fit": {"COLD_ITERATIONS": 100, "CHEAP": 30_000, "ALWAYS": 60, "ROUNDS": 6, "MANY": 150},
+    "models.ard_fit": {
+        "COLD_ITERATIONS": 100,
+        "CHEAP": 30_000,
+        "ALWAYS": 60,
+        "ROUNDS": 6,
+        "MANY": 150,
+        "WARM_ITERATIONS": 20,
+    },
     "models._algebra": {"LOG_2PI": 1.8378770664093453, "SMALL": 120},
     "models.priors": {"NOISE_FLOOR": 1e-6},
     "models.outcomes": {"FAR": 1e3, "HUGE": 1e150, "BAD": 3.0, "MOST_NOISE": 1e12},
@@ -33,8 +43,10 @@ TUNED: dict[str, dict[str, Any]] = {
     "models.mahalanobis.chains": {
         **{"LEAPS": 15, "CHAINS": 4, "BURN_IN": 100, "CLIMB": (100, 10), "STEEP": 20.0, "SETTLE": (5, 1000)},
         **{"SHORT_STEP": 0.02, "STEERING": 0.15, "QUICK": 0.6, "ACCEPTED": 0.75, "MOST_POINTS": 250},
-        **{"WIDTH": (-1.5, 1.0), "ROWS": 0.7071067811865476},
+        **{"WIDTH": (-1.5, 1.0), "ROWS": 0.7071067811865476, "START_POINTS": 100, "ADJUST": 1},
     },
+    "models.mahalanobis.model": {"MANY": 100},
+    "models.mahalanobis.stacked": {"LEAST": 1e-12, "JITTER": 1e-6, "STRONGER": 10.0},
     "models.mahalanobis.laplace": {"FLOOR": 0.5, "MOST_POINTS": 400},
     "models.mahalanobis.likelihood": {"SCREENED": 100},
     "models.additive": {"LENGTHSCALES": (0.3, 0.6, 1.2), "_FLOOR": 1e-6},
@@ -43,14 +55,16 @@ TUNED: dict[str, dict[str, Any]] = {
         "AMPLITUDES": pytest.approx([math.exp(-1.5 + k / 4) for k in range(17)]),
         "NOISES": pytest.approx([10.0 ** (-8.0 + 8.0 * k / 11) for k in range(12)]),
         **{"SHARES": (0.0, 0.2, 0.6), "SMOOTH": 1.0, "MANY": 150, "EXPLANATIONS": 3},
-        **{"AMPLITUDE": (0.3, 1.0), "NOISE": (-8.0, 3.0)},
+        **{"AMPLITUDE": (0.3, 1.0), "NOISE": (-8.0, 3.0), "LEAST": 1e-8},
     },
     "models._memory": {"COPIES": 8, "DOUBLE": 8},
     "models.subsets": {
         **{"LENGTHS": (0.3, 1.0), "ACTIVE": 5.0, "LEFT_OUT": 30.0, "MOST": 12, "TRIED": 2, "ITERATIONS": 25},
         **{"GAIN": 0.1, "WORK": 2_000_000, "IN_PAIRS": 32},
     },
-    "acquisition._faces": {"MANY_FACES": 400, "NEAR": 0.25, "AHEAD": 1.05},
+    "acquisition._faces": {"MANY_FACES": 400, "NEAR": 0.25, "AHEAD": 1.05, "PRODUCTS": 400_000},
+    "acquisition._quick": {"FAR": 1e3, "SAME": 1e-12},
+    "acquisition._swift": {"WORTH": 1e-3, "NEAR_FACES": 6, "LEAST": 1e-300},
     "acquisition.functions": {"HOPELESS": 2.0, "WORTHLESS": -1e30, "SERIES": -30.0},
     "acquisition._climb": {
         **{"BARRIERS": (0.1, 1e-3, 1e-6), "INSIDE": 0.995, "REACH": 0.99, "FLAT": 1e-9},
@@ -76,14 +90,24 @@ TUNED: dict[str, dict[str, Any]] = {
     "methods._notes": {"UNEXPLAINED": 0.15, "LEAST": 60, "RECENT": 20},
     "methods._growth": {"RELAXED": -4.0, "SAME": 1e-3},
     "methods._rounding": {"ROUNDS": 4, "PARENTS": 8, "CHILDREN": 100},
-    "methods._maximise": {"AROUND": 4, "SCATTERED": 192, "SHORT": {"raw": 128, "starts": 4, "steps": 4}},
+    "methods._batch": {"THIRDS": 3},
+    "methods._findings": {"RECENT": 20},
+    "methods._maximise": {
+        **{"AROUND": 4, "SCATTERED": 192, "SHORT": {"raw": 128, "starts": 4, "steps": 4}, "COMPARED": (256, 128)},
+        **{"LATER": {"starts": 4, "steps": 4}, "FIRST": {"starts": 6, "steps": 5}, "FEWER": {"keep": (1.0, 0.5, 0.25)}},
+        **{"STEEP": {"steep": 0.5}, "LIGHT": {"steps": 5}, "BENT": {"raw": 128, "starts": 5, "steps": 12}},
+        **{"BEND": 32.0, "LEAST_BEND": 1e-3},
+    },
     "methods._initial": {"DRAWS": 2},
     "methods._fidelity": {"EVERY": 5, "LAST": 0.9},
-    "methods._transfer": {"HEARD": 0.1, "HEDGED": 4, "TRUSTED": 0.5},
-    "methods._foreseen": {"MEMORY": 0.85, "WORST": 3.0, "AHEAD": 10.0, "DOUBT": 3.0, "SHARPEST": 1e-3},
+    "methods._transfer": {"HEARD": 0.1, "HEDGED": 4, "TRUSTED": 0.5, "TYPICAL": 0.25},
+    "methods._foreseen": {
+        **{"MEMORY": 0.85, "WORST": 3.0, "AHEAD": 10.0, "DOUBT": 3.0, "SHARPEST": 1e-3, "DOUBT_OF_SOURCES": 1.0},
+    },
     "methods._full_space": {
         **{"MOST_TRIALS": 500, "MOST_COORDINATES": 20_000, "NEAR": (0.02, 0.2, 0.8), "NEARBY": 64, "WIDEST": 5.0},
         **{"FAR": 256, "BEST": 3, "ITERATIONS": 60, "NAMED": 8, "RELEVANT": 0.95, "HANDICAPS": {"sparse": 3.0}},
+        **{"LATE": 0.2, "LATE_DOUBT": 0.1, "SELDOM": 3},
     },
     "methods._learned": {"LEAST": 4},
     "methods._sharing": {"NOTHING": 1e-9},
@@ -102,6 +126,7 @@ TUNED: dict[str, dict[str, Any]] = {
     "runner._stop": {"LOOK": 0.2},
     "runner._trials": {"ATTEMPTS": 10},
     "runner.evaluate": {"POLL": 0.05, "IDLE": 0.5},
+    "integrations.sklearn": {"PATIENCE": 10},
     "_processes": {"KEPT": {"stdout": 2**22, "stderr": 2**16}},
     "_supervise": {"GRACE": 0.5},
 }
@@ -112,7 +137,9 @@ DEFAULTS: dict[str, dict[str, Any]] = {  # of functions and of the fields of cla
     "geometry.containment:containment_probability": {"samples": 1000, "seed": 0},
     "geometry.containment:containment_sweep": {"samples": 1000, "seed": 0},
     "geometry.section:Section._certify": {"steps": 60},
-    "models.ard:ARDGP": {"shift": 0.0, "scale": 1.0},
+    "models.ard:ARDGP": {"shift": 0.0, "scale": 1.0, "known_noise": False},
+    "models.ard_density:LogDensity.start": {"log_s": 0.0, "log_noise": -5.0},
+    "models.outcomes:without_worst": {"below": 0.5},
     "models.ard_fit:fit_ard": {"seed": 0},
     "models.ard_fit:fit_each": {"seed": 0},
     "models.priors:ARDPrior": {"starts": (0.5,), "start_noise": 1e-2, "restarts": 0, "rugged": False, "subsets": False},
@@ -121,13 +148,25 @@ DEFAULTS: dict[str, dict[str, Any]] = {  # of functions and of the fields of cla
     "models.mahalanobis.build:sample_gp": {"samples": 12, "seed": 0, "afresh": False},
     "models.mahalanobis.build:fit_gp": {"samples": 10, "seed": 0, "cold": 3, "iterations": 100},
     "models.mahalanobis.chains:ChainState": {"log_step": math.log(0.05)},
+    "models.mahalanobis.chains:sample": {"short": False},
+    "models.mahalanobis.conditioned:Conditioned.components": {"full": False},
+    "models.mahalanobis.kernel:MahalanobisKernel.forward": {"diag": False},
+    "models.mahalanobis.model:MahalanobisGP": {"shift": 0.0, "scale": 1.0, "known_noise": False},
+    "models.mahalanobis.model:MahalanobisGP.posterior": {"observation_noise": False},
     "models.mahalanobis.likelihood:fit": {"iterations": 100, "screening": 20},
     "models.mahalanobis.likelihood:Hyperparameters.padded": {"spread": 0.1},
     "models.additive:fit_additive": {"iterations": 30},
     "models.additive:minimise_bounds": {"raw": 48},
-    "models.coregional:CoregionalGP": {"share": 0.0, "shift": 0.0, "scale": 1.0},
+    "models.coregional:CoregionalGP": {"share": 0.0, "shift": 0.0, "scale": 1.0, "known_noise": False},
     "acquisition.maximize:candidates": {"raw": 256, "starts": 8, "steps": 10},
+    "acquisition._climb:ascend": {"steps": 10},
     "acquisition._climb:climb": {"steps": 10},
+    "acquisition._faces:barrier": {"paired": False},
+    "acquisition._swift:rise": {"keep": (1.0, 1.0, 1.0), "steep": None},
+    "acquisition.functions:LogEI": {"doubt": 1.0},
+    "acquisition.functions:NoisyLogEI": {"seed": 0},
+    "acquisition.hypervolume:NoisyLogEHVI": {"seed": 0},
+    "acquisition.maximize:swiftly": {"starts": 4, "steps": 4, "keep": (1.0, 1.0, 1.0), "polishing": 12},
     "acquisition.maximize:maximise_in_box": {"raw": 1024, "starts": 6, "iterations": 100},
     "acquisition.maximize:perturbed": {"quasi": False},
     "methods._embedded:Embedded": {"initial": 10, "dim": None},
@@ -145,8 +184,25 @@ DEFAULTS: dict[str, dict[str, Any]] = {  # of functions and of the fields of cla
     "methods._full_space:Region": {
         **{"length": 0.8, "longest": 1.6, "shortest": 1.0 / 64.0, "successes": 2, "least_patience": 4},
     },
+    "methods._full_space:FullSpaceArm.surrogate": {"fresh": False},
+    "methods._full_space:FullSpaceArm.judged": {"fresh": False},
+    "methods._maximise:maximise": {"many": False},
+    "methods._method:Supports": {
+        **{"constraints": False, "objectives": False, "batches": True, "integers": True, "categories": True},
+        **{"linear": False, "cost": False, "fidelity": False},
+    },
+    "methods._method:Method.fitted": {"fresh": False},
+    "methods._outcomes:OutcomeModels.share": {"of": 3},
+    "methods._outcomes:OutcomeModels.acquisition": {"doubt": 1.0},
+    "methods._outcomes:OutcomeModels.log_ei": {"doubt": 1.0},
+    "methods._outcomes:fit_outcomes": {"infer_noise": True, "seed": 0},
+    "methods._view:View": {"begun": 0},
     "methods._sharing:Sharing": {"memory": 0.93, "lead": 4, "final": 0.2, "patience": 9},
+    "history:Trial": {"asked": True},
+    "_match:Text": {"comma": False},
     "sources:_Opened": {"seed": 0},
+    "parameters:Float": {"log": False},
+    "parameters:Int": {"log": False},
     "space:Space.feasible": {"tolerance": 1e-9},
     "space:Space.rows": {"rounded": False},
     "optimizer:Optimizer": {"seed": 0, "budget": None},
@@ -157,6 +213,12 @@ DEFAULTS: dict[str, dict[str, Any]] = {  # of functions and of the fields of cla
     "runner.evaluate:run": {"max_failed": 0.5},
     "runner.study:Study.create": {"seed": 0},
     "runner.study:Study.ask": {"q": 1},
+    "runner.study:Study.claim": {"q": 1},
+    "runner._pools:Running": {"waiting": False},
+    "runner._pools:OwnPool": {"seed": 0},
+    "runner._pools:GivenExecutor": {"seed": 0},
+    "runner._trials:StoredTrials._add": {"waiting": False},
+    "integrations.sklearn:AleboSearchCV": {"n_iter": 50, "refit": True, "verbose": 0, "return_train_score": False},
     "evaluator:CommandEvaluator": {"number": 0, "seed": 0},
 }
 
@@ -165,6 +227,33 @@ DEFAULTS: dict[str, dict[str, Any]] = {  # of functions and of the fields of cla
 def test_a_tuned_number_is_the_one_that_stored_results_rest_on(module: str) -> None:
     found = import_module(f"alebo.{module}")
     assert {name: getattr(found, name) for name in TUNED[module]} == TUNED[module]
+
+
+def written(path: Path) -> set[str]:
+    """The names of a module's plain numbers, and of tuples and tables of them."""
+    out: set[str] = set()
+    for node in ast.parse(path.read_text()).body:
+        targets = (
+            node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
+        )
+        value = getattr(node, "value", None)
+        leaves = [n for n in ast.walk(value) if isinstance(n, ast.expr)] if value is not None else []
+        plain = all(isinstance(n, ast.Constant | ast.Tuple | ast.Dict | ast.UnaryOp) for n in leaves)
+        if plain and any(isinstance(n, ast.Constant) and isinstance(n.value, int | float) for n in leaves):
+            named = [name for target in targets for name in ast.walk(target) if isinstance(name, ast.Name)]
+            out |= {name.id for name in named if name.id.isupper()}
+    return out
+
+
+def test_every_number_with_a_name_stands_in_the_table() -> None:
+    source = Path(alebo.__file__).parent
+    paths = [p for package in ("acquisition", "geometry", "models", "runner") for p in (source / package).rglob("*.py")]
+    missing = {}
+    for path in [*paths, *(source / "methods").glob("_*.py")]:
+        module = ".".join(path.relative_to(source).with_suffix("").parts)
+        missing[module] = written(path) - set(TUNED.get(module, {}))
+    assert {module: names for module, names in missing.items() if names} == {}
+    assert written(source / "models" / "ard_fit.py") == set(TUNED["models.ard_fit"])
 
 
 @pytest.mark.parametrize("where", DEFAULTS)

@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
+from alebo import InputError
 from alebo.models import Mixture
 from alebo.models.ard import ARDGP, typical_lengthscales
 from alebo.models.ard_density import LogDensity
@@ -81,6 +82,30 @@ def test_the_numbers_of_the_papers() -> None:
     assert (inside.variance_density, inside.noise_density) == (LogScale(0.0, 1.0), LogScale(-9.0, math.sqrt(10.0)))
     assert inside.starts == pytest.approx((2.0 * mode * math.sqrt(10.0),))
     assert (inside.restarts, embedded(9).restarts, inside.lengthscale, inside.noise) == (2, 1, (1e-2, 1e3), (1e-6, 2.0))
+
+
+@pytest.mark.parametrize("field", ["lengthscale", "variance", "noise"])
+def test_bounds_are_positive_finite_and_in_order(field: str) -> None:
+    fine = {"lengthscale": (0.1, 1.0), "variance": (0.1, 1.0), "noise": (0.1, 1.0)}
+    for bounds in ((0.5, 0.5), (1e-9, 1e9)):
+        assert getattr(ARDPrior("mine", "rbf", **{**fine, field: bounds}), field) == bounds
+    for bounds in ((0.0, 1.0), (-1.0, 1.0), (1.0, 0.5), (0.5, math.inf), (math.nan, 1.0)):
+        with pytest.raises(InputError, match=f"must hold for the bounds of `{field}`"):
+            ARDPrior("mine", "rbf", **{**fine, field: bounds})
+
+
+def test_a_prior_needs_a_start() -> None:
+    fine: Any = ("mine", "rbf", (0.1, 1.0), (0.1, 1.0), (0.1, 1.0))
+    assert ARDPrior(*fine, starts=(1.0,), start_noise=1e-9, restarts=0).restarts == 0
+    for wrong in ({"starts": ()}, {"start_noise": 0.0}, {"start_noise": -1.0}, {"restarts": -1}):
+        with pytest.raises(InputError, match="needs one starting lengthscale"):
+            ARDPrior(*fine, **wrong)  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="'matern' or 'rbf'; got 'linear'"):
+        ARDPrior("mine", "linear", *fine[2:])
+    for side in (0.0, -1.0, math.inf, math.nan):
+        with pytest.raises(InputError, match="`side > 0` must hold"):
+            scaled_region(3, side)
+    assert scaled_region(3, 1e-3).lengthscale == pytest.approx((1e-6, 10.0))
 
 
 def test_where_fits_start() -> None:

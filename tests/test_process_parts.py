@@ -123,7 +123,8 @@ def test_a_command_is_checked_before_it_runs() -> None:
             CommandEvaluator((sys.executable, *command), ("loss",)).check(parameters)
     with pytest.raises(InputError, match="Close the quote"):
         CommandEvaluator("prog 'a", ("loss",))  # type: ignore[arg-type]
-    for empty in ("", ("",)):
+    assert CommandEvaluator(("prog", ""), ("loss",)).command == ("prog", "")  # an empty argument is one
+    for empty in ("", ("",), ("", "{x}")):
         with pytest.raises(InputError, match="an empty one"):
             CommandEvaluator(empty, ("loss",))  # type: ignore[arg-type]
 

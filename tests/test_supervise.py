@@ -97,7 +97,9 @@ def test_a_command_that_ends_is_reported(monkeypatch: pytest.MonkeyPatch, hand: 
     assert set(hand.handlers) == {INT, TERM, HUP}
 
 
-@pytest.mark.parametrize(("last", "text"), [(0, b"exit 0"), (1, b"exit 1"), (-9, b"signal 9"), (None, b"lost")])
+@pytest.mark.parametrize(
+    ("last", "text"), [(0, b"exit 0"), (1, b"exit 1"), (-1, b"signal 1"), (-9, b"signal 9"), (None, b"lost")]
+)
 def test_how_an_end_is_written(monkeypatch: pytest.MonkeyPatch, hand: Hand, last: int | None, text: bytes) -> None:
     did = run_main(monkeypatch, [None], [77] * 9, [True], last=last, reaper=False)  # standard input was closed
     assert did["ended"] == (55, None, False)
@@ -261,6 +263,20 @@ def test_without_a_subreaper_the_group_is_ended(monkeypatch: pytest.MonkeyPatch,
     assert hand.did.index((55, KILL)) == 26  # every fiftieth of a second for half a one: 0.00 to 0.50
 
 
+def quarters(monkeypatch: pytest.MonkeyPatch, hand: Hand) -> None:
+    """A clock of quarters of a second, whatever is slept: it meets every limit exactly."""
+    monkeypatch.setattr(sup.time, "sleep", lambda seconds: hand.sleep(0.25))
+
+
+def test_at_the_end_of_the_grace_nothing_is_ended_yet(monkeypatch: pytest.MonkeyPatch, hand: Hand) -> None:
+    quarters(monkeypatch, hand)
+    monkeypatch.setattr(sup, "_reap", lambda child: None)
+    monkeypatch.setattr(sup, "_descendants", lambda: [7])
+    assert sup._end_all(55, None, True) is None
+    assert hand.did[:2] == [(0.0, "kill", 7, TERM), (0.75, "kill", 7, KILL)]
+    assert hand.at == 30.25  # of a system call that hangs: more than thirty seconds
+
+
 # -- the watch -----------------------------------------------------------------------------------------------------------
 
 
@@ -290,6 +306,16 @@ def test_what_a_dead_worker_left_is_ended(monkeypatch: pytest.MonkeyPatch, hand:
 def test_a_watch_ends_whatever_is_left(monkeypatch: pytest.MonkeyPatch, hand: Hand) -> None:
     watched(monkeypatch, hand, iter([[7]] * 1000))
     assert 12.5 < hand.at < 12.6
+
+
+def test_at_the_limits_of_a_watch_it_waits_once_more(monkeypatch: pytest.MonkeyPatch, hand: Hand) -> None:
+    quarters(monkeypatch, hand)
+    parents = iter([31, 1])
+    monkeypatch.setattr(sup.os, "getppid", lambda: next(parents))
+    monkeypatch.setattr(sup, "_marked", lambda mark: [7])
+    assert sup.watch(31, "w") == 0
+    assert hand.did[:2] == [(0.25, "killpg", 31, KILL), (2.0, "kill", 7, KILL)]  # 1.5 seconds and a look later
+    assert hand.at == 12.0
 
 
 def test_marked_processes_are_found_by_their_environment(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parents[2]
-LIBRARIES = ("numpy", "scipy.optimize", "scipy.stats", "torch", "gpytorch", "botorch", "optuna", "pytest")
+LIBRARIES = ("numpy", "scipy.optimize", "scipy.stats", "torch", "gpytorch", "botorch", "optuna", "pytest", "hypothesis")
 
 
 def warm_up() -> None:

@@ -263,6 +263,20 @@ def test_a_batch_of_models_says_what_each_says() -> None:
                 torch.testing.assert_close(whole.noise[k], one.noise)
 
 
+def test_a_share_of_the_kernels_has_their_noises() -> None:
+    U, v = torch.eye(2).double().expand(5, 2, 2), VALUES[:6]
+    noises = torch.arange(1.0, 31.0).double().reshape(5, 6) / 100.0
+    each = MahalanobisGP(Y[:6], v, noises, U, torch.ones(5).double())
+    common = MahalanobisGP(Y[:6], v, noises[:1], U, torch.ones(5).double())
+    for i, rows in ((0, [0, 3]), (1, [1, 4]), (2, [2]), (4, [1, 4])):
+        assert torch.equal(each.share(i, 3).noises, noises[rows])
+        assert torch.equal(common.share(i, 3).noises, noises[:1])
+        for made in (each, common):
+            more = made.share(i, 3).conditioned(Y[6:8], v[:2])  # as many noises as kernels
+            assert (len(more.U), more.v.shape) == (len(rows), (8,))
+    assert torch.equal(each.among(torch.tensor([4, 0])).noises, noises[[4, 0]])
+
+
 def test_of_a_mixture_no_model_may_differ_in_its_data() -> None:
     def fitted(**other: Any) -> Any:
         return SimpleNamespace(**{"points": Y[:3], "shift": 1.0, "scale": 2.0, **other})

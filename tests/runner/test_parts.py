@@ -364,10 +364,12 @@ def test_a_lock_file_that_was_deleted_is_made_again_with_its_locks(
     assert not claims._held(me)
 
 
+@pytest.mark.parametrize("now", [100.0, 3.0])  # of a machine that has just started
 def test_a_wait_is_told_at_once_and_every_ten_seconds_and_looks_for_a_signal(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, now: float
 ) -> None:
     clock, looks, ranges = Clock(), [], []
+    clock.now = now
     monkeypatch.setattr(_patience.time, "monotonic", clock.monotonic)
     monkeypatch.setattr(_patience.time, "sleep", clock.sleep)
     monkeypatch.setattr(_patience.random, "uniform", lambda *ends: ranges.append(ends) or 1.0)

@@ -125,6 +125,7 @@ def test_a_stored_trial_that_fits_is_taken() -> None:
     for good in (
         trial(0),
         trial(0, x=np.array([1.0 + 1e-10, -1.0, 1.0, -1.0]), y=np.array([5.0])),
+        trial(0, x=np.array([1.0 + 1e-9, -1.0 - 1e-9, 1.0, -1.0])),
         trial(0, outcomes={"v": Outcome(1.0, 0.0)}),
         trial(0, outcomes={}, state=State.PENDING),
         trial(0, earlier=(trial(7),)),
@@ -132,6 +133,18 @@ def test_a_stored_trial_that_fits_is_taken() -> None:
         check_trial(0, good, SPACE, GOALS, Sobol())
     flags = Space([Categorical("c", [True, False])])
     check_trial(0, Trial(0, {"c": True}, flags.encode({"c": True})), flags, GOALS, Sobol())
+
+
+def test_a_method_whose_settings_are_no_plain_data_has_to_be_passed_again() -> None:
+    plain = Optimizer(SPACE, GOALS, method="sobol")
+    data = Saved(plain.space, plain.goals, plain.method, 0, plain.history).to_dict()
+    assert Saved.from_dict(data).method == Sobol()
+    other = Sobol(centre=True)
+    assert Saved.from_dict(data, method=other).method == other
+    data["method"] = {"name": "sobol", "settings": None}
+    with pytest.raises(StudyError, match="must be passed again; this study used 'sobol'"):
+        Saved.from_dict(data)
+    assert Saved.from_dict(data, method=other).method == other
 
 
 def test_a_note_is_checked_of_our_methods_and_of_queued_points() -> None:

@@ -162,6 +162,29 @@ def test_a_dying_worker_is_a_recorded_failure_and_the_sweep_goes_on(
     assert "1 runs made, 0 of them failed, 1 were there" in retried.output
 
 
+def test_runs_that_failed_before_are_named_with_the_way_to_make_them_again(tmp_path: Path) -> None:
+    call = [
+        "run",
+        "--problem",
+        "branin-100",
+        "--method",
+        "sobol",
+        "--seeds",
+        "0-1",
+        "--budget",
+        "2",
+        "--out",
+        str(tmp_path),
+    ]
+    (failed, _) = ex.plan(["branin-100"], labels("sobol"), [0, 1], tmp_path, budget=2)
+    ex.store.append(failed.path, ex.broken(failed, "it needs a part"))
+    first = CliRunner().invoke(app, call)
+    assert "1 runs made, 0 of them failed, 1 were there already" in first.output
+    assert "1 of these failed then: --retry-failed makes them again." in first.output
+    assert "1 runs made" in CliRunner().invoke(app, [*call, "--retry-failed"]).output
+    assert "failed then" not in CliRunner().invoke(app, call).output
+
+
 def test_a_sweep_is_refused_before_it_starts(tmp_path: Path) -> None:
     with pytest.raises(alebo.InputError, match="Did you mean 'branin-100'"):
         ex.plan(["branin100"], labels("sobol"), [0], tmp_path)

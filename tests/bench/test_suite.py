@@ -225,6 +225,9 @@ def test_a_suite_is_run_resumed_and_shown(tiny: Suite, tmp_path: Path) -> None:
     assert shown.exit_code == 0, shown.output
     assert "| `missing-9 (min, 3)` | failed (2) | failed (2) |" in shown.output
     assert "over the 2 of 3 problems" in shown.output
+    narrow = CliRunner().invoke(app, ["suite", "table", "tiny", "--folder", str(tmp_path)], env={"COLUMNS": "50"})
+    assert "--format markdown" in " ".join(narrow.output.split())
+    assert "…" not in narrow.output  # what does not fit is left out by column, and named
     data = json.loads(
         CliRunner().invoke(app, ["suite", "table", "tiny", "--folder", str(tmp_path), "--format", "json"]).output,
         parse_constant=lambda word: pytest.fail(f"{word} is not JSON"),

@@ -244,7 +244,7 @@ def test_the_same_rows_as_json() -> None:
 @pytest.mark.parametrize("width", [40, 80, 400])
 def test_a_narrow_terminal_gets_whole_columns(width):
     rows = [["alebo-fixed", "50", "-3.2747 ± 0.0150", *["-3.3142"] * (len(tables.HEAD) - 3)]]
-    shown = tables._fitting(tables.HEAD, rows, width)
+    shown = tables.fitting(tables.HEAD, rows, width)
     assert tables.HEAD[shown[0]] == "method"
     assert "mean ± SE" in [tables.HEAD[i] for i in shown]
     assert (len(shown) == len(tables.HEAD)) is (width == 400)

@@ -61,11 +61,23 @@ def test_the_finding_says_who_proposed(run):
 
 def test_a_finding_names_parameters_only_where_the_sparse_model_explains_the_data(run):
     told = {"explained": 0.97, "count": 2, "parameters": ["x3", "x11"]}
-    last = run.history.trials[-1]
+    last = replace(run.history.trials[-1], note={"arm": "full"})
     sure = replace(last, note={**last.note, "sparse": told})
     unsure = replace(last, note={**last.note, "sparse": {**told, "explained": 0.5}})
     assert "2 of 20 parameters explain 97 %: x3, x11." in finding(run.history.with_trial(sure))
     assert "explain" not in finding(run.history.with_trial(unsure))
+
+
+def test_a_finding_reads_the_model_of_what_was_measured_and_says_where_the_search_is(run):
+    told = {"explained": 0.97, "count": 2, "parameters": ["x3", "x11"]}
+    plain = History(tuple(replace(t, note={"arm": "full"}) for t in run.history))
+    *_, before, last = plain.trials
+    sure = plain.with_trial(replace(before, note={"arm": "full", "sparse": told, FILLED: [3, 4, [0], [0.5]]}))
+    filled = {"arm": "full", "sparse": {**told, "explained": 0.1}, "elsewhere": True}
+    away = sure.with_trial(replace(last, note=filled))
+    assert "2 of 20 parameters explain 97 %: x3, x11." in finding(away)
+    assert "the search goes on elsewhere" in finding(away)
+    assert "elsewhere" not in finding(sure)  # a better point was found there, or the best one is refined
 
 
 def test_resuming_asks_the_same_points(tmp_path):

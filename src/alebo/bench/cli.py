@@ -51,7 +51,8 @@ def run(
     for message in refused:
         typer.echo(f"left out: {message}", err=True)
     tally = experiment.run(tasks, jobs=jobs, retry_failed=retry_failed)
-    typer.echo(f"{tally.made} runs made, {tally.failed} of them failed, {tally.skipped} were there already: {out}")
+    made = f"{tally.made} runs made, {tally.failed} of them failed, {tally.skipped} were there already"
+    typer.echo(f"{made}: {out}{'.' if tally.hint else ''}{tally.hint}")
     if tally.failed:
         raise typer.Exit(1)
 

@@ -47,6 +47,13 @@ class Tally:
     made: int = 0
     skipped: int = 0
     failed: int = 0
+    failed_before: int = 0  # of those skipped
+
+    @property
+    def hint(self) -> str:
+        """How failed runs of before are made again; empty where there are none."""
+        n = self.failed_before
+        return f" {n} of these failed then: --retry-failed makes them again." if n else ""
 
 
 def seeds(text: str) -> list[int]:
@@ -184,7 +191,10 @@ def run(tasks: Sequence[Task], *, jobs: int = 1, retry_failed: bool = False, sho
     if jobs < 1:
         raise InputError(f"`jobs >= 1` must hold; got {jobs}.")
     todo = [t for t in tasks if not store.present(t.path, t.seed, retry_failed=retry_failed)]
-    tally = Tally(skipped=len(tasks) - len(todo))
+    there = [t for t in tasks if t not in todo]
+    tally = Tally(
+        skipped=len(there), failed_before=sum(not store.present(t.path, t.seed, retry_failed=True) for t in there)
+    )
     waiting: queue.SimpleQueue[Task] = queue.SimpleQueue()
     for task in todo:
         waiting.put(task)

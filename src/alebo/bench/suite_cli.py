@@ -44,7 +44,7 @@ def run(
     tally = experiment.run(plan.tasks, jobs=jobs, retry_failed=retry_failed)
     failed = tally.failed + len(plan.broken) * len(wanted)
     typer.echo(
-        f"{tally.made} runs made, {failed} failed, {tally.skipped} were there already: {folder}. "
+        f"{tally.made} runs made, {failed} failed, {tally.skipped} were there already: {folder}.{tally.hint} "
         f"Table: alebo bench suite table {name} --folder {folder}"
     )
     if failed:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
+from . import tables
 from .figures._style import colour, pyplot, save
 from .standings import CHECKPOINTS, TARGETS, Cell, Standings
 from .statistics import standard_error
@@ -114,11 +115,14 @@ def terminal(made: Standings, against: str | None) -> None:
         ("mean best value at the end", ["problem", *(row[0] for row in body)], values),
     ):
         table = Table(title=title)
-        for i, column in enumerate(names):
-            table.add_column(column, justify="left" if i == 0 else "right", no_wrap=i == 0)
+        shown = tables.fitting(names, lines, console.width, first=names[:2])
+        for i in shown:
+            table.add_column(names[i], justify="left" if i == 0 else "right", no_wrap=i == 0)
         for row in lines:
-            table.add_row(*row)
+            table.add_row(*(row[i] for i in shown))
         console.print(table)
+        if len(shown) < len(names):
+            console.print(tables.too_wide(names, shown), markup=False)
     if against:
         console.print(
             f"won : lost against {against}; @n: mean normalised regret after n evaluations; s: CPU s of one proposal."

@@ -227,24 +227,23 @@ def terminal(results: Results, *, against: str | None = None) -> None:
             blocks.append((HEAD_PAIRS, [pair_cells(p) for p in pairs(results, problem, against)]))
         for head, rows in blocks:
             table = Table(title=title(results, problem) if head is HEAD else None)
-            shown = _fitting(head, rows, console.width)
+            shown = fitting(head, rows, console.width)
             for i in shown:
                 table.add_column(head[i], justify="left" if head[i] == "method" else "right")
             for row in rows:
                 table.add_row(*(row[i] for i in shown))
             console.print(table, markup=False)
             if len(shown) < len(head):
-                left = ", ".join(head[i] for i in range(len(head)) if i not in shown)
-                console.print(f"Too wide for this terminal: {left}. --format markdown has all columns.", markup=False)
+                console.print(too_wide(head, shown), markup=False)
         for note in notes(results, problem):
             console.print(note, markup=False)
     for note in foreign(results):
         console.print(note, markup=False)
 
 
-def _fitting(head: Sequence[str], rows: Sequence[Sequence[str]], width: int) -> list[int]:
+def fitting(head: Sequence[str], rows: Sequence[Sequence[str]], width: int, first: Sequence[str] = FIRST) -> list[int]:
     """The columns that fit into so many characters, the important ones first; always those that name and judge."""
-    important = [head.index(name) for name in FIRST if name in head]
+    important = [head.index(name) for name in first if name in head]
     shown: list[int] = []
     for i in [*important, *(i for i in range(len(head)) if i not in important)]:
         need = max(len(text) for text in [*head[i].split(), *(row[i] for row in rows)]) + 3
@@ -252,6 +251,12 @@ def _fitting(head: Sequence[str], rows: Sequence[Sequence[str]], width: int) -> 
             shown.append(i)
             width -= need
     return sorted(shown)
+
+
+def too_wide(head: Sequence[str], shown: Sequence[int]) -> str:
+    """What to say of columns that did not fit."""
+    left = ", ".join(head[i] for i in range(len(head)) if i not in shown)
+    return f"Too wide for this terminal: {left}. --format markdown has all columns."
 
 
 def foreign(results: Results) -> list[str]:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from ..history import History
-from ._basins import EXPLAINED, FILLED
+from ._basins import EXPLAINED, FILLED, LATEST
 from ._full_space import full_space_arms
+from ._view import ELSEWHERE
 
 RECENT = 20  # evaluations that a finding speaks of
 BETS = {
@@ -29,13 +30,14 @@ def finding(history: History) -> str | None:
     counts = shares(history, RECENT)
     ahead = max(counts, key=lambda name: counts[name])
     said = f"{counts[ahead]} of the last {RECENT} evaluations were proposed by the arm {ahead!r} ({_bet(ahead)})."
-    sparse = history.last_note("sparse").get("sparse", {})
+    measured = [t.note for t in history if "sparse" in t.note and ELSEWHERE not in t.note]  # not of filled basins
+    sparse = measured[-1]["sparse"] if measured else {}
     if sparse.get("explained", 0.0) >= EXPLAINED and sparse["count"] <= len(sparse["parameters"]):
         names = ", ".join(sparse["parameters"])
         total = len(history[0].params)
         said = f"{sparse['count']} of {total} parameters explain {100 * sparse['explained']:.0f} %: {names}. {said}"
     filled = history.last_note(FILLED).get(FILLED)
-    if filled is not None:
+    if filled is not None and any(ELSEWHERE in t.note for t in recent[-LATEST:]):
         said += (
             f" Nothing more is expected around trial {filled[0]}: since trial {filled[1]} the search goes on elsewhere."
         )

@@ -157,7 +157,7 @@ class OutcomeModels:
 
     @property
     def several(self) -> bool:
-        """Whether there is more than one objective and nothing else: an acquisition then needs draws of all of them."""
+        """Whether there are several objectives, or constraints: an acquisition then needs joint draws of all of them."""
         return len(self.objectives) + len(self.constraints) > 1
 
     def drawn(self, pending: Tensor | None, seed: int) -> Quick | None:

@@ -314,6 +314,8 @@ def _start(opt: Optimizer, x0: ArrayLike | None, y0: Sequence[Any] | None) -> No
         for point in points:
             opt.enqueue(point)
         return
+    if isinstance(y0, np.ndarray) and y0.ndim == 0:
+        y0 = y0.item()
     outcomes = (
         list(y0) if isinstance(y0, Sequence | np.ndarray) and not isinstance(y0, Outcome) and np.shape(y0[:1]) else [y0]
     )

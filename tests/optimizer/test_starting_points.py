@@ -40,6 +40,8 @@ def test_x0_is_evaluated_first_and_known_values_are_not() -> None:
     one = alebo.minimize(f, [(-1, 1)] * D, budget=2, x0=start[0], y0=[-9], method=Sobol())
     assert one.fun == -9.0
     assert alebo.minimize(f, [(-1, 1)] * D, budget=2, x0=start[0], y0=-9.0, method=Sobol()).fun == -9.0  # type: ignore[arg-type]
+    for single in (np.array(-9.0), np.float64(-9.0), np.array([-9.0])):  # what NumPy makes of one number
+        assert alebo.minimize(f, [(-1, 1)] * D, budget=2, x0=start[0], y0=single, method=Sobol()).fun == -9.0  # type: ignore[arg-type]
 
 
 def test_x0_of_a_mixed_space_keeps_its_types() -> None:

@@ -264,6 +264,23 @@ def test_a_failed_evaluation_is_not_proposed_again():
     assert min(np.linalg.norm(a - b) for i, a in enumerate(points) for b in points[:i]) > 1e-3
 
 
+def crashing(x):
+    """Better towards a corner, in which evaluations fail."""
+    if x[0] + x[1] > 1.2:
+        raise RuntimeError("diverged")
+    return -float(x[0] + x[1])
+
+
+@pytest.mark.parametrize(("D", "seed"), [(2, 0), (2, 1), (2, 2), (5, 0)])
+def test_where_a_region_crashes_every_arm_gets_its_turn_and_the_run_ends_well(D, seed):
+    result = alebo.minimize(crashing, [(0.0, 1.0)] * D, budget=20, seed=seed)
+    assert {"full", "local", "embedding"} <= {t.note["arm"] for t in result.history}
+    failed = np.array([t.x for t in result.history.failed]).reshape(-1, D)
+    apart = np.linalg.norm(failed[:, None] - failed, axis=-1)[~np.eye(len(failed), dtype=bool)]
+    assert len(apart) == 0 or apart.min() > 1e-3  # no point that failed is proposed again
+    assert result.fun < -1.0
+
+
 @pytest.mark.parametrize("D", [1, 2, 5])
 @pytest.mark.parametrize(
     "f", [lambda x: 1.0, lambda x: 1e300 * (1 + x[0]), lambda x: float(x[0] > 0)], ids=["constant", "huge", "step"]

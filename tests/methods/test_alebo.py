@@ -119,6 +119,24 @@ def test_batches_differ_and_pending_points_are_respected():
     assert opt.ask()[0].number == 10
 
 
+@pytest.mark.parametrize("goals", [Minimize("v"), [Minimize("v"), AtMost("c", 1.0)], [Minimize("v"), Minimize("w")]])
+@pytest.mark.parametrize("q", [1, 3])
+def test_a_point_that_failed_is_not_proposed_again(goals, q):
+    """The function falls towards a corner in which evaluations fail."""
+    space = Space.from_bounds([(0.0, 1.0)] * 3)
+    opt = Optimizer(space, goals, method=ALEBO(initial=4, metric=Sampled(samples=2)), seed=0)
+    names = [g.outcome for g in opt.goals.objectives] + [c.outcome for c in opt.goals.constraints]
+    while len(opt.history) < 13:
+        for t in opt.ask(q):
+            if t.x.sum() > 0.3:
+                opt.fail(t.number, "crashed")
+            else:
+                opt.tell(t.number, {name: -float(t.x.sum()) / (1 + i) for i, name in enumerate(names)})
+    failed = np.array([t.x for t in opt.history.failed])
+    assert len(failed) > 1
+    assert np.linalg.norm(failed[:, None] - failed, axis=-1)[~np.eye(len(failed), dtype=bool)].min() > 1e-3
+
+
 @pytest.mark.parametrize("kind", ["hypersphere", "gaussian", "hesbo"])
 def test_every_kind_of_embedding(kind):
     assert (

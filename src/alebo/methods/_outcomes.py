@@ -188,8 +188,8 @@ class OutcomeModels:
         if self.feasible.any():
             known = objective.marginals(self.Y).mean  # p x n
             best = known[:, torch.from_numpy(self.feasible)].max(1, keepdim=True).values
-        if failed is not None and len(failed):
-            objective = objective.conditioned(failed, objective.v.min().expand(len(failed)))
+        if failed is not None:
+            objective = self.avoiding(failed).objectives[0]
         if pending is not None and len(pending):
             likely = all(float((c.shift + c.scale * c.marginals(pending).mean).max()) <= 0.0 for c in constraints)
             if best is not None and likely:
@@ -199,6 +199,13 @@ class OutcomeModels:
                 tuple(c.believing(pending) for c in constraints),
             )
         return LogEI(objective, constraints, best=best, doubt=doubt)
+
+    def avoiding(self, failed: Tensor) -> OutcomeModels:
+        """The same with failed points as bad as the worst measured one: without that, they would be proposed again.  f x d"""
+        if not len(failed):
+            return self
+        worst = [m.conditioned(failed, m.v.min().expand(len(failed))) for m in self.objectives]
+        return replace(self, objectives=tuple(worst))
 
     def reference(self) -> Array | None:
         """The given reference point, maximised; None where one of them is to be inferred."""

@@ -195,19 +195,26 @@ class EmbeddedView(View):
     def _embedded(self) -> tuple[tuple[Trial, ...], Array]:
         trials, Y = [], []
         for t in self.history.complete:
-            if self.only is not None and t.number not in self.only:
-                continue
-            proposed = t.y if self.own(t) and t.y is not None and len(t.y) <= self.embedding.dim else None
-            if proposed is not None and self.space.continuous:
-                y = np.concatenate([proposed, np.zeros(self.embedding.dim - len(proposed))])
-            else:
-                x = t.x if self.space.continuous else self.space.encode(t.params)
-                if proposed is None and self.embedding.residual(x) > IN_SUBSPACE * math.sqrt(self.space.dimension):
-                    continue  # off the subspace: it can be the incumbent, but the model cannot place it
-                y = self.embedding.down(x)
-            trials.append(t)
-            Y.append(y)
+            if (self.only is None or t.number in self.only) and (y := self._placed(t)) is not None:
+                trials.append(t)
+                Y.append(y)
         return tuple(trials), np.array(Y).reshape(len(Y), self.embedding.dim)
+
+    def _placed(self, t: Trial) -> Array | None:
+        """Where the embedding sees a trial; None off the subspace, where the model cannot place it.  -> d_e"""
+        proposed = t.y if self.own(t) and t.y is not None and len(t.y) <= self.embedding.dim else None
+        if proposed is not None and self.space.continuous:
+            return np.concatenate([proposed, np.zeros(self.embedding.dim - len(proposed))])
+        x = t.x if self.space.continuous else self.space.encode(t.params)
+        if proposed is None and self.embedding.residual(x) > IN_SUBSPACE * math.sqrt(self.space.dimension):
+            return None
+        return self.embedding.down(x)
+
+    @cached_property
+    def failed(self) -> Array:
+        """Where the embedding sees the trials that failed.  -> f x d_e"""
+        placed = [y for t in self.history.failed if (y := self._placed(t)) is not None]
+        return np.array(placed).reshape(len(placed), self.embedding.dim)
 
     @cached_property
     def trials(self) -> tuple[Trial, ...]:

@@ -23,7 +23,7 @@ from .._errors import InputError
 from .._seeds import derive
 from ..geometry import Embedding
 from ..goals import Goals, Outcome
-from ..history import History, State
+from ..history import History
 from ..space import Space
 from ._basins import elsewhere
 from ._design import sobol_points
@@ -151,7 +151,7 @@ class Adaptive(Method):
         """
         history, D = view.history, view.space.dimension
         embedded, scattered = self._counts_of_first(view, any(arm.name == "embedding" for arm in arms))
-        started = len(history) - len(history.failed)
+        started = len(history)  # failed ones count: the models learn to stay away from them
         out: list[Suggestion] = []
         if started < embedded:
             first = MethodArm("embedding", ALEBO(initial=embedded))
@@ -177,7 +177,7 @@ class Adaptive(Method):
         trust = sum(weights(view.history, view.goals)) >= TRUSTED
         out: list[Suggestion] = []
         while len(out) < q:
-            notes = [t.note for t in view.history if t.state is not State.FAILED] + [s.note for s in out]
+            notes = [t.note for t in view.history] + [s.note for s in out]
             begun, first = len(notes), sum("first" in note for note in notes)
             best = best_point(view, sum(note.get("arm") == SOURCE for note in notes))
             if begun % 2 == 0 and best is not None:

@@ -125,11 +125,13 @@ class ALEBO(Method):
             seen = seen.plus(point.x)
         seen = self._learned(through_incumbent(seen, self.growth))
         model = self.surrogate(seen)  # line 5
-        found = self._maximise(model, seen, "ask", view.number, 0)  # line 6
-        if self.growth is not None and self._exhausted(self.growth, model, seen, found.value):
+        aware = model.avoiding(torch.from_numpy(seen.failed))
+        found = self._maximise(aware, seen, "ask", view.number, 0)  # line 6
+        if self.growth is not None and self._exhausted(self.growth, aware, seen, found.value):
             seen = self.growth.grown(seen)
             model = self.surrogate(seen)
-            found = self._maximise(model, seen, "grown", view.number)
+            aware = model.avoiding(torch.from_numpy(seen.failed))
+            found = self._maximise(aware, seen, "grown", view.number)
         kept = {**note(seen, found), **memory(seen, model, self.metric.noted), **seen.learned_from}
         kept |= expected(seen, model, found.y)
         if (again := to_repeat(seen, model)) is not None:
@@ -140,9 +142,9 @@ class ALEBO(Method):
         for i in range(1, q - len(out) + 1):  # a batch: as if the points before were already under way
             seen = seen.plus(found.x)
             if i == 1 and self.acquisition is None:
-                batch = Batch.after(found, model, seen, derive(seen.seed, "batch", view.number))
+                batch = Batch.after(found, aware, seen, derive(seen.seed, "batch", view.number))
             if batch is None:
-                found = self._maximise(model, seen, "ask", view.number, i, later=i)
+                found = self._maximise(aware, seen, "ask", view.number, i, later=i)
             else:
                 found = batch.next(seen, i)
             out.append(Suggestion(found.x, found.y, note(seen, found)))

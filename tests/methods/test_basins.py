@@ -286,6 +286,25 @@ def test_a_saved_study_with_a_damaged_note_is_refused(note):
         Optimizer.from_dict(data)
 
 
+def test_a_basin_around_a_trial_that_was_forgotten_is_filled_no_more():
+    trials = [*study().history, trial(8, 5.0, np.ones(D), arm="full", log_ei=-1.0, filled=[3, 8, [1, 4], [0.5, 0.25]])]
+    trials[3] = replace(trials[3], state=State.FAILED, outcomes={})
+    assert basins(view(trials)) == []
+    seen, _ = elsewhere(view(trials), {"full": 1}, 0.2)
+    assert [t.outcomes["value"].mean for t in seen.history.complete] == [10.0, 20.0, 30.0, 1.0, 1.0, 1.0, 1.0, 5.0]
+
+
+def test_a_study_goes_on_when_the_lowest_trial_of_a_filled_basin_is_forgotten():
+    opt = Optimizer(SPACE, GOALS, seed=0)
+    for _ in range(3):
+        opt.tell(opt.ask()[0].number, 1.0)
+    data = opt.to_dict()
+    data["trials"][2]["note"]["filled"] = [1, 2, [1], [0.5]]
+    again = Optimizer.from_dict(data)
+    again.forget(1, "wrong")
+    assert again.ask()[0].number == 3
+
+
 @pytest.mark.parametrize(
     "note", [{"fit": {}}, {"fit": {"objective 0": [MEMORY]}}, {"sparse": {}}, {"sparse": {"explained": 0.89}}]
 )

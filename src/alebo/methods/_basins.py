@@ -80,13 +80,12 @@ class Basin:
 
 
 def basins(view: View) -> list[Basin]:
-    """The basins that were filled so far, oldest first."""
+    """The basins that were filled so far, oldest first, without those whose lowest trial was forgotten since."""
     noted = [t for t in view.history if FILLED in t.note]
     found = [Basin.from_plain(t.note[FILLED], view.space.dimension) for t in noted]
-    for t, basin in zip(noted, found, strict=True):
-        if basin.at > t.number or not view.history[basin.trial].complete:
-            raise damaged_note("a filled basin around a completed trial")
-    return found
+    if any(basin.at > t.number for t, basin in zip(noted, found, strict=True)):
+        raise damaged_note("a filled basin around an earlier trial")
+    return [basin for basin in found if view.history[basin.trial].complete]
 
 
 def lifted(view: View, filled: Sequence[Basin]) -> View:

@@ -113,6 +113,23 @@ def test_bad_outcomes(told: Any, words: list[str]) -> None:
     assert "Return one finite number" in message or "call fail" in message or "Return one finite" in message
 
 
+@pytest.mark.parametrize("spent", [0.0, -1.0, (-2.0, 0.1)])
+def test_a_cost_is_positive(spent: Any) -> None:
+    goals = Goals([Minimize("a"), Cost("hours")])
+    with pytest.raises(InputError, match=r"cost must be positive; 'hours' has -?\d\.0\. Tell what"):
+        goals.read({"a": 1.0, "hours": spent})
+    assert goals.read({"a": -1.0, "hours": 1e-9})["hours"].mean == 1e-9
+
+
+@pytest.mark.parametrize(("bound", "value"), [(-1.7e308, 1.7e308), (1.7e308, -1.7e308), (-1e308, 1e308)])
+def test_a_violation_never_overflows(bound: float, value: float) -> None:
+    goals = Goals([Minimize("a"), AtMost("c", bound), AtLeast("d", bound)])
+    found = goals.violations(goals.read({"a": 0.0, "c": value, "d": value}))
+    assert np.isfinite(found).all()
+    assert np.isfinite(found.sum())
+    assert (found <= 0.0).tolist() == [value <= bound, value >= bound]
+
+
 def test_several_outcomes_need_a_mapping() -> None:
     with pytest.raises(
         InputError, match=r"mapping of outcomes is needed for \['a', 'b'\]; got 0.3.*Write \{'a': \.\.\.,"

@@ -55,6 +55,9 @@ class Maximize:
     sign: ClassVar[float] = -1.0
 
 
+MOST = 1e300  # size of a violation: some of them can be added
+
+
 class _Bounded:
     """What AtMost and AtLeast share: a constraint reads g = sign * (outcome - bound) <= 0, and only here."""
 
@@ -63,7 +66,9 @@ class _Bounded:
 
     def violation(self, value: Any) -> Any:
         """How far an outcome (a number or an array) is on the wrong side of the bound; at most 0 where it is not."""
-        return (value - self.bound) * self.sign
+        with np.errstate(over="ignore"):
+            amount = (value - self.bound) * self.sign
+        return np.clip(amount, -MOST, MOST) if np.any(np.abs(amount) > MOST) else amount
 
     def value(self, violation: Any) -> Any:
         """The outcome that has this violation: the inverse of `violation`."""
@@ -228,7 +233,13 @@ class Goals:
                 f"The reported outcomes must be exactly {list(self.outcomes)}; missing {missing}, unknown {extra}. "
                 "Tell them all at once, or call fail for an evaluation that did not finish."
             )
-        return {name: _outcome(name, raw[name]) for name in self.outcomes}
+        read = {name: _outcome(name, raw[name]) for name in self.outcomes}
+        if self.cost is not None and (spent := read[self.cost.outcome].mean) <= 0.0:
+            raise InputError(
+                f"A cost must be positive; {self.cost.outcome!r} has {spent}. Tell what the evaluation consumed, however "
+                "little it was."
+            )
+        return read
 
     def objective_values(self, outcomes: Mapping[str, Outcome]) -> Array:
         """The objectives, all to be minimised.  -> m

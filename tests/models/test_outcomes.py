@@ -32,6 +32,14 @@ def test_extreme_outcomes_come_near_in_their_order(extreme: list[float]) -> None
     assert v[:30].std() > 1e-3  # the model still sees the ordinary ones differ
 
 
+@pytest.mark.parametrize("least", [5e-324, 1e-323, 1e-310])
+def test_outcomes_too_small_for_their_differences_have_a_scale(least: float) -> None:
+    values = np.array([0.0] * 20 + [least])  # their standard deviation is no double any more
+    v = Standardisation.of(values)(values)
+    assert np.isfinite(v).all()
+    assert np.isfinite(Standardisation.of(values).variances(np.full(21, 1e-300))).all()  # type: ignore[arg-type]
+
+
 def test_ordinary_outcomes_stay_bit_for_bit() -> None:
     for values in (BULK, np.full(9, 3.0), np.exp(3.0 * BULK), np.array([1.0, 2e5]), np.array([])):
         squeeze = Compression.of(values)

@@ -18,6 +18,7 @@ FAR = 1e3  # quartile ranges from the median beyond which an outcome is compress
 HUGE = 1e150  # beyond, an outcome is compressed in any case: squares of it would overflow
 BAD = 3.0  # distances from the median to the best value beyond which a bad value is as bad as any other
 
+SMALLEST = 1e-307  # scale of outcomes: smaller numbers lose their digits
 MOST_NOISE = 1e12  # variance of a standardised outcome that says nothing
 
 
@@ -121,7 +122,7 @@ class Standardisation:
             if size == 0.0:
                 return cls(0.0, 1.0)
             inner = cls.of(values / size)
-            return cls(size * inner.shift, size * inner.scale)
+            return cls(size * inner.shift, max(size * inner.scale, SMALLEST))
         given = torch.from_numpy(np.ascontiguousarray(values, dtype=float))
         shift = float(given.mean())
         spread = float(given.std(unbiased=False)) if len(values) > 1 else 0.0

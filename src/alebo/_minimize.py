@@ -293,7 +293,7 @@ class _Run:
                 raise error from self.last
 
 
-def _start(opt: Optimizer, x0: ArrayLike | None, y0: Sequence[Any] | None) -> None:
+def _start(opt: Optimizer, x0: ArrayLike | None, y0: Any) -> None:
     """Queue the points to evaluate first; record those whose outcomes are known."""
     if x0 is None:
         if y0 is not None:
@@ -314,11 +314,9 @@ def _start(opt: Optimizer, x0: ArrayLike | None, y0: Sequence[Any] | None) -> No
         for point in points:
             opt.enqueue(point)
         return
-    if isinstance(y0, np.ndarray) and y0.ndim == 0:
-        y0 = y0.item()
-    outcomes = (
-        list(y0) if isinstance(y0, Sequence | np.ndarray) and not isinstance(y0, Outcome) and np.shape(y0[:1]) else [y0]
-    )
+    known: Any = y0.item() if isinstance(y0, np.ndarray) and y0.ndim == 0 else y0
+    several = isinstance(known, Sequence | np.ndarray) and not isinstance(known, Outcome)
+    outcomes = list(known) if several and np.shape(known[:1]) else [known]
     if len(outcomes) != len(X):
         raise InputError(f"`x0` and `y0` belong together; got {len(X)} points and {len(outcomes)} outcomes.")
     for point, outcome in zip(points, outcomes, strict=True):

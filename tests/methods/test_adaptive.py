@@ -8,7 +8,19 @@ import numpy as np
 import pytest
 
 import alebo
-from alebo import AtMost, Float, Goals, InputError, Int, LinearConstraint, Maximize, Minimize, Optimizer, Space
+from alebo import (
+    AtMost,
+    Float,
+    Goals,
+    InputError,
+    Int,
+    LinearConstraint,
+    Maximize,
+    Minimize,
+    Optimizer,
+    Space,
+    StudyError,
+)
 from alebo.history import History
 from alebo.methods import METHODS, Adaptive, Sharing, from_dict, to_dict
 from alebo.methods._basins import FILLED
@@ -240,6 +252,21 @@ def test_an_arm_whose_fit_fails_is_skipped_and_the_run_goes_on(started, monkeypa
     assert t.note["arm"] == "embedding"
     assert set(t.note["skipped"]) == {"full", "local"}
     assert "no factor" in t.note["skipped"]["full"]
+
+
+def test_a_damaged_note_is_refused_and_not_taken_for_a_failed_fit(started):
+    started.tell(started.ask()[0].number, 1.0)
+    data = started.to_dict()
+    assert data["trials"][3]["note"]["arm"] == "full"
+    data["trials"][3]["note"]["fit"] = {"objective 0": [[1, 2], [3]]}
+    again = Optimizer.from_dict(data)
+    for name in ("local", "embedding"):  # their turns come first
+        t = again.ask()[0]
+        assert t.note["arm"] == name
+        again.tell(t.number, 0.0)
+    with pytest.raises(StudyError, match="where a fit ended"):
+        for _ in range(4):
+            again.tell(again.ask()[0].number, 0.0)
 
 
 def test_where_every_fit_fails_a_quasi_random_point_comes(started, monkeypatch):

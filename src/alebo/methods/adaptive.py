@@ -19,7 +19,7 @@ from typing import Any, ClassVar, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from .._errors import InputError
+from .._errors import InputError, StudyError
 from .._seeds import derive
 from ..geometry import Embedding
 from ..goals import Goals, Outcome
@@ -228,6 +228,8 @@ class Adaptive(Method):
             count = next((i for i, turn in enumerate(turns) if turn != name), len(turns))  # in a row
             try:
                 points = by_name[name].propose(self._seen(view, name), count)
+            except StudyError:  # a damaged note is no failed fit
+                raise
             except NUMERICAL as error:
                 log.warning("The arm %r is left out of this ask: %s", name, error)
                 failed[name] = f"{type(error).__name__}: {error}"[:200]

@@ -264,9 +264,13 @@ def test_a_damaged_note_is_refused_and_not_taken_for_a_failed_fit(started):
         t = again.ask()[0]
         assert t.note["arm"] == name
         again.tell(t.number, 0.0)
-    with pytest.raises(StudyError, match="where a fit ended"):
+
+    def until_it_is_the_turn_of_the_arm():
         for _ in range(4):
             again.tell(again.ask()[0].number, 0.0)
+
+    with pytest.raises(StudyError, match="where a fit ended"):
+        until_it_is_the_turn_of_the_arm()
 
 
 def test_where_every_fit_fails_a_quasi_random_point_comes(started, monkeypatch):

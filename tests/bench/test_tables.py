@@ -183,8 +183,23 @@ def test_foreign_files_are_named_skipped_and_counted(folder: Path) -> None:
         "line 5 damaged: outcomes missing",
     ]
     text = invoke(str(folder), "--format", "markdown")
-    assert "Skipped 6 files or lines that are not runs" in text
+    assert "Skipped 6 files or lines that are no runs, or not the ones that count: " in text
     assert "| sobol | 3 |" in text
+
+
+def test_a_run_in_two_files_counts_once_and_is_reported(folder: Path) -> None:
+    own = folder / "branin-100" / "sobol.jsonl"
+    other = folder / "branin-100" / "other.jsonl"
+    other.write_text(other.read_text() + own.read_text().splitlines()[0] + "\n")
+    copy = folder / "z-copy" / "branin-100" / "sobol.jsonl"
+    copy.parent.mkdir(parents=True)
+    copy.write_text(own.read_text())
+    results = load(folder)
+    assert [(r.label, r.seed) for r in results.runs] == [(x, s) for x in ("other", "sobol") for s in range(3)]
+    assert results.foreign[0] == (other, "line 4 is a run of branin-100/sobol, which has a file of its own")
+    assert results.foreign[1:] == tuple(
+        (copy, f"seed {s} is another complete run: that of {own} counts") for s in range(3)
+    )
 
 
 def test_failures_are_shown(folder: Path) -> None:

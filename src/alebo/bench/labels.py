@@ -17,10 +17,10 @@ import alebo
 from alebo import InputError
 from alebo.methods import METHODS, Method, build, to_dict
 
+from ._format import NAME
 from .problems import Problem
 from .problems._problem import resolve
 
-_LABEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]*")
 _TEXT = re.compile(r"(?:(?P<label>[^=()]+)=)?(?P<name>[^=()]+)(?:\((?P<settings>.*)\))?")
 
 
@@ -102,7 +102,7 @@ class Label:
         if name not in VARIANTS:
             resolve(name, METHODS, "method", tuple(VARIANTS))
         label = (match["label"] or _default_label(name, settings)).strip()
-        if not _LABEL.fullmatch(label):
+        if not NAME.fullmatch(label):
             raise InputError(
                 f"A label names a file: letters, digits and . _ + - only; got {label!r} from {text!r}. "
                 "Write mine=name(...) with a label of your own."

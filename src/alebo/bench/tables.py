@@ -260,12 +260,14 @@ def too_wide(head: Sequence[str], shown: Sequence[int]) -> str:
 
 
 def foreign(results: Results) -> list[str]:
-    """The files and lines that were not runs, listed and counted."""
+    """The files and lines that do not count, listed and counted."""
     if not results.foreign:
         return []
     shown = [f"{path} ({reason})" for path, reason in results.foreign[:5]]
     more = f" and {len(results.foreign) - 5} more" if len(results.foreign) > 5 else ""
-    return [f"Skipped {len(results.foreign)} files or lines that are not runs: {'; '.join(shown)}{more}."]
+    return [
+        f"Skipped {len(results.foreign)} files or lines that are no runs, or not the ones that count: {'; '.join(shown)}{more}."
+    ]
 
 
 def _rows(results: Results, problem: str) -> list[list[str]]:

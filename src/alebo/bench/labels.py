@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import alebo
-from alebo import InputError
+from alebo import AleboError, InputError
 from alebo.methods import METHODS, Method, build, to_dict
 
 from ._format import NAME
@@ -120,6 +120,12 @@ class Label:
             made = found if isinstance(found, Method) and not self.settings else found(**self.settings)
         except TypeError as error:
             raise InputError(f"{self.name!r} cannot be built with {self.settings}: {error}.") from None
+        except AleboError:
+            raise
+        except Exception as error:
+            raise InputError(
+                f"{self.name!r} cannot be built with {self.settings}: {type(error).__name__}: {error}."
+            ) from error
         if not isinstance(made, Method):
             raise InputError(f"A method is an alebo.methods.Method; {self.name!r} gave {type(made).__name__}.")
         return made

@@ -238,6 +238,11 @@ def test_wrong_calls(folder: Path, tmp_path: Path) -> None:
         invoke(str(folder), "--method", "sobl")
     with pytest.raises(alebo.InputError, match="terminal, markdown, csv or json"):
         invoke(str(folder), "--format", "html")
+    for call in (["--format", "json"], ["--format", "csv"], ["--json"]):
+        with pytest.raises(alebo.InputError, match="Leave out --against"):
+            invoke(str(folder), *call, "--against", "nope")
+    with pytest.raises(alebo.InputError, match="One format a table"):
+        invoke(str(folder), "--json", "--format", "csv")
     empty = tmp_path / "empty"
     empty.mkdir()
     with pytest.raises(alebo.InputError, match="holds none"):
@@ -254,6 +259,16 @@ def test_the_same_rows_as_json() -> None:
     assert row["problem"] == "branin-100"
     assert isinstance(row["mean"], float)
     assert list(row) == csv_text(results).splitlines()[0].split(",")
+
+
+@pytest.mark.parametrize("format", ["json", "csv"])
+def test_rows_for_programs_are_rows_and_skipped_lines_are_said_beside_them(folder: Path, format: str) -> None:
+    (folder / "branin-100" / "broken.jsonl").write_text("{broken\n")
+    done = CliRunner().invoke(app, ["table", str(folder), "--format", format])
+    assert done.exit_code == 0
+    assert "Skipped 1 files or lines" in done.stderr
+    rows = json.loads(done.stdout) if format == "json" else list(csv.DictReader(io.StringIO(done.stdout)))
+    assert [r["label"] for r in rows] == ["other", "sobol"]
 
 
 @pytest.mark.parametrize("width", [40, 80, 400])

@@ -63,7 +63,9 @@ def table(
     ] = "",
     against: Annotated[str, typer.Option(help="Wins and losses against this method; `alebo` where it has runs.")] = "",
     format: Annotated[str, typer.Option(help="terminal, markdown or json.")] = "terminal",
-    picture: Annotated[Path | None, typer.Option(help="Also draw the profiles into this file.")] = None,
+    picture: Annotated[
+        Path | None, typer.Option(help="Also draw the profiles into this file: .png, .svg or .pdf.")
+    ] = None,
 ) -> None:
     """Average ranks with intervals, mean normalised regret, wins and losses, and the values of every problem."""
     from alebo import InputError
@@ -71,10 +73,15 @@ def table(
     from . import suite_page
     from .results import load
     from .standings import standings
-    from .suite import suite
+    from .suite import how, suite
 
+    if format not in ("terminal", "markdown", "json"):
+        raise InputError(f"A suite's table is terminal, markdown or json; got {format!r}.")
     chosen = suite(name)
-    made = standings(load(folder or Path(chosen.folder)), chosen, [m.strip() for m in methods.split(",") if m.strip()])
+    if picture is not None:
+        suite_page.check_picture(picture)
+    results = load(folder or Path(chosen.folder), make=how(chosen, folder))
+    made = standings(results, chosen, [m.strip() for m in methods.split(",") if m.strip()])
     rival = against or ("alebo" if "alebo" in made.labels else None)
     if picture is not None:
         suite_page.draw(made, picture)
@@ -82,10 +89,8 @@ def table(
         suite_page.terminal(made, rival)
     elif format == "markdown":
         typer.echo(suite_page.markdown(made, rival))
-    elif format == "json":
-        typer.echo(suite_page.json_text(made, rival))
     else:
-        raise InputError(f"A suite's table is terminal, markdown or json; got {format!r}.")
+        typer.echo(suite_page.json_text(made, rival))
 
 
 @app.command()

@@ -13,7 +13,7 @@ import pytest
 from typer.testing import CliRunner
 
 import alebo
-from alebo.bench import PROBLEMS, problem, store, suite_page
+from alebo.bench import PROBLEMS, experiment, problem, store, suite_page
 from alebo.bench import suite as suites
 from alebo.bench.cli import app
 from alebo.bench.labels import labels
@@ -356,6 +356,27 @@ def test_a_suite_is_run_resumed_and_shown(tiny: Suite, tmp_path: Path) -> None:
     assert CliRunner().invoke(app, ["suite", "table", "tiny", "--folder", str(tmp_path)]).exit_code == 0
     wrong = CliRunner().invoke(app, ["suite", "table", "tiny", "--folder", str(tmp_path), "--format", "html"])
     assert isinstance(wrong.exception, alebo.InputError)
+
+
+def test_shorter_runs_in_the_place_of_a_suites_are_left_out_and_named(tiny: Suite, tmp_path: Path) -> None:
+    one = ["run", "--method", "sobol", "--seeds", "0-1", "--out", str(tmp_path), "--problem", "branin-100"]
+    CliRunner().invoke(app, [*one, "--budget", "2"])
+    call = ["suite", "run", "tiny", "--methods", "sobol", "--seeds", "0-1", "--jobs", "1", "--out", str(tmp_path)]
+    done = CliRunner().invoke(app, call)
+    assert (
+        "left out: branin-100, sobol: 2 evaluations are stored, 3 are wanted (seeds 0, 1). Another --out" in done.output
+    )
+    assert "2 runs made, 2 failed, 0 were there already" in done.output
+    assert {(r.problem, r.budget) for r in load(tmp_path).complete} == {("branin-100", 2), ("gramacy-100", 3)}
+    call[call.index("sobol")] = "sobol=sobol(centre=True)"
+    refused = CliRunner().invoke(app, call)
+    assert isinstance(refused.exception, alebo.InputError)
+    assert "gramacy-100/sobol seed 0 and 1 more: centre False is stored, True is wanted" in str(refused.exception)
+    plan = suites.plan(tiny, labels("sobol"), [0], tmp_path)
+    short = [t for t in plan.tasks if t.problem == "branin-100"]
+    assert experiment.without_short(short) == (short, [])
+    with pytest.raises(alebo.InputError, match="2 evaluations are stored, 3 are wanted"):
+        experiment.run(short)
 
 
 def test_wrong_methods_are_refused_before_anything_runs(tiny: Suite, tmp_path: Path) -> None:

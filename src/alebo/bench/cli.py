@@ -38,7 +38,11 @@ def run(
     budget: Annotated[int | None, typer.Option(help="Evaluations a run; the problem's own where left out.")] = None,
     retry_failed: Annotated[bool, typer.Option(help="Make failed runs again.")] = False,
 ) -> None:
-    """Make every (problem, method, seed) once; what is present is skipped, so an interrupted sweep continues."""
+    """Make every (problem, method, seed) once; what is present is skipped, so an interrupted sweep continues.
+
+    A stored run counts if its method has the same settings and it has as many evaluations or more; where another run is in its place
+    nothing is run.
+    """
     from . import experiment
     from .labels import labels
     from .problems import PAPER

@@ -247,6 +247,28 @@ def refuse_clashes(tasks: Sequence[Task]) -> None:
         )
 
 
+def without_short(tasks: Sequence[Task]) -> tuple[list[Task], list[str]]:
+    """The tasks without those in whose place a shorter run is stored, and a message for each file of such runs.
+
+    For suites, whose tables show such runs as too short. Where nothing is left all tasks are returned: `run` refuses them.
+    """
+    kept: list[Task] = []
+    short: dict[str, list[Task]] = {}
+    for task in tasks:
+        stored = store.stored(task.path, task.seed)
+        if stored is not None and stored["state"] == "complete" and stored["budget"] < task.budget:
+            why = f"{stored['budget']} evaluations are stored, {task.budget} are wanted"
+            short.setdefault(f"{task.path.parent.name}, {task.label}: {why}", []).append(task)
+        else:
+            kept.append(task)
+    if not kept:
+        return list(tasks), []
+    return kept, [
+        f"{why} (seed{'s' if len(found) > 1 else ''} {', '.join(str(t.seed) for t in found)}). Another --out has room for them."
+        for why, found in short.items()
+    ]
+
+
 class _Sweep:
     """The threads of a sweep, each with a process of its own. The first error of any stops all, and is raised."""
 

@@ -27,7 +27,10 @@ def run(
     ] = None,
     retry_failed: Annotated[bool, typer.Option(help="Make failed runs again.")] = False,
 ) -> None:
-    """Make the runs of a suite that are not stored yet; an interrupted sweep continues."""
+    """Make the runs of a suite that are not stored yet; an interrupted sweep continues.
+
+    A stored run counts if its method has the same settings and it has as many evaluations or more; shorter ones are left out and named.
+    """
     from . import experiment
     from . import suite as suites
     from .labels import labels
@@ -41,7 +44,10 @@ def run(
         typer.echo(f"left out: {message}", err=True)
     for message in plan.broken:
         typer.echo(f"failed: {message}", err=True)
-    tally = experiment.run(plan.tasks, jobs=jobs, retry_failed=retry_failed)
+    tasks, short = experiment.without_short(plan.tasks)
+    for message in short:
+        typer.echo(f"left out: {message}", err=True)
+    tally = experiment.run(tasks, jobs=jobs, retry_failed=retry_failed)
     failed = tally.failed + len(plan.broken) * len(wanted)
     typer.echo(
         f"{tally.made} runs made, {failed} failed, {tally.skipped} were there already: {folder}.{tally.hint} "

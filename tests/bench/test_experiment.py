@@ -270,6 +270,18 @@ def test_a_sweep_that_cannot_store_a_run_stops_and_says_why(tmp_path: Path, monk
     assert 2 <= len(calls) <= 3  # the other process may have been about to store its own
 
 
+def test_a_sweep_that_cannot_start_a_process_stops_and_says_why(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def none_left(*args: object, **more: object) -> None:
+        raise OSError(errno.EAGAIN, os.strerror(errno.EAGAIN))
+
+    monkeypatch.setattr(ex.subprocess, "Popen", none_left)
+    with pytest.raises(alebo.StudyError, match=r"none can be started: .*temporarily unavailable"):
+        ex.run(ex.plan(["branin-100"], labels("sobol"), [0, 1], tmp_path, budget=2))
+    assert not list(tmp_path.rglob("*.jsonl"))
+
+
 def test_what_stands_in_the_place_of_a_folder_is_refused_before_anything_runs(tmp_path: Path) -> None:
     place = tmp_path / "branin-100"
     place.symlink_to("/nonexistent/x")

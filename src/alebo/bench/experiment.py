@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from alebo import InputError
+from alebo import InputError, StudyError
 
 from . import store
 from ._clash import clash
@@ -305,9 +305,19 @@ class _Sweep:
                 self._one(worker, self.waiting.get_nowait())
         except queue.Empty:
             return
+        except OSError as error:
+            self._stop(
+                StudyError(
+                    f"Every run needs a process of its own; none can be started: {error}. Runs that were stored are kept: "
+                    "mend this, and give the same command again for the others."
+                )
+            )
         except Exception as error:  # a full disk, a file that was replaced: no further run could be stored
-            self.errors.append(error)
-            self.stopping.set()
+            self._stop(error)
+
+    def _stop(self, error: Exception) -> None:
+        self.errors.append(error)
+        self.stopping.set()
 
     def _one(self, worker: _Worker, task: Task) -> None:
         refuse_clashes([task])

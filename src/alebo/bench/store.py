@@ -61,10 +61,10 @@ def append(path: Path, record: dict[str, Any]) -> bool:
                 return False
             whole = text.rfind(b"\n") + 1
             if whole < len(text):  # of a killed writer: nobody else writes while we hold the lock
-                if _parsed(text[whole:], path) is None:
-                    file.truncate(whole)
+                if _is_json(text[whole:]):
+                    line = b"\n" + line  # a whole line that lacks its end alone
                 else:
-                    line = b"\n" + line  # a whole run that lacks its end of line alone
+                    file.truncate(whole)
             while line:  # a full disk takes a part, and refuses the next
                 line = line[file.write(line) :]
             os.fsync(file.fileno())
@@ -154,6 +154,14 @@ def _runs(text: bytes, path: Path, seed: int) -> list[dict[str, Any]]:
     wanted = re.compile(rb'"seed":\s*%d\b' % seed)  # most lines are other seeds: they need no parsing
     lines = (_parsed(line, path) for line in text.split(b"\n") if wanted.search(line))
     return [run for run in lines if run is not None and run["seed"] == seed]
+
+
+def _is_json(line: bytes) -> bool:
+    try:
+        json.loads(line)
+    except (ValueError, RecursionError):
+        return False
+    return True
 
 
 def _parsed(line: bytes, path: Path) -> dict[str, Any] | None:

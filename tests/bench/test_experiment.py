@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 from pathlib import Path
@@ -9,14 +10,16 @@ from typing import Any
 
 import numpy as np
 import pytest
+from click.testing import Result
 from typer.testing import CliRunner
 
 import alebo
 from alebo.bench import Label, Problem, problem, replication
 from alebo.bench import experiment as ex
+from alebo.bench._clash import clash
 from alebo.bench.ablation import Apart, InTurn
 from alebo.bench.cli import app
-from alebo.bench.labels import labels, split
+from alebo.bench.labels import describe, labels, split
 from alebo.bench.results import Run
 from alebo.methods import Suggestion
 from alebo.methods._full_space import FullSpaceArm
@@ -61,7 +64,7 @@ def test_settings_are_checked_when_built() -> None:
 
 def test_seeds() -> None:
     assert ex.seeds("0-3,7") == [0, 1, 2, 3, 7]
-    for wrong in ("a", "3-1", "1-", "-1", ""):
+    for wrong in ("a", "3-1", "1-", "-1", "", "²", "0-²"):
         with pytest.raises(alebo.InputError, match="Seeds are written"):
             ex.seeds(wrong)
     with pytest.raises(alebo.InputError, match="Each seed once"):
@@ -183,6 +186,150 @@ def test_runs_that_failed_before_are_named_with_the_way_to_make_them_again(tmp_p
     assert "1 of these failed then: --retry-failed makes them again." in first.output
     assert "1 runs made" in CliRunner().invoke(app, [*call, "--retry-failed"]).output
     assert "failed then" not in CliRunner().invoke(app, call).output
+
+
+def sweep(out: Path, *more: str, method: str = "sobol", seeds: str = "0-1", problem: str = "branin-100") -> Result:
+    call = ["run", "--problem", problem, "--method", method, "--seeds", seeds, "--out", str(out), *more]
+    return CliRunner().invoke(app, call)
+
+
+def test_runs_of_a_smaller_budget_are_not_taken_for_those_of_a_larger_one(tmp_path: Path) -> None:
+    sweep(tmp_path, "--budget", "3")
+    before = (tmp_path / "branin-100" / "sobol.jsonl").read_bytes()
+    refused = sweep(tmp_path, "--budget", "6", seeds="0-3")
+    assert isinstance(refused.exception, alebo.InputError)
+    assert "branin-100/sobol seed 0 and 1 more: 3 evaluations are stored, 6 are wanted" in str(refused.exception)
+    assert "mine=name(...)" in str(refused.exception)
+    assert (tmp_path / "branin-100" / "sobol.jsonl").read_bytes() == before
+    assert "2 runs made" in sweep(tmp_path, "--budget", "6", method="six=sobol").output
+
+
+def test_longer_runs_count_and_the_summary_says_so(tmp_path: Path) -> None:
+    sweep(tmp_path, "--budget", "4")
+    output = sweep(tmp_path, "--budget", "2").output
+    assert "0 runs made, 0 of them failed, 2 were there already" in output
+    assert "2 of these have more evaluations than asked for (4)" in output
+    assert "more evaluations" not in sweep(tmp_path, "--budget", "4").output
+
+
+def test_runs_of_other_settings_under_one_label_are_refused(tmp_path: Path) -> None:
+    sweep(tmp_path, "--budget", "2")
+    for method, words in (
+        ("sobol=alebo(dim=2)", "name 'sobol' is stored, 'alebo' is wanted"),
+        ("sobol=sobol(centre=True)", "centre False is stored, True is wanted"),
+    ):
+        refused = sweep(tmp_path, "--budget", "2", method=method)
+        assert isinstance(refused.exception, alebo.InputError)
+        assert words in str(refused.exception)
+
+
+def test_runs_of_older_versions_are_compared_in_the_settings_that_both_have() -> None:
+    wanted = json.dumps({"name": "alebo", "dim": None, "metric": {"type": "sampled", "samples": 12}, "new": 1})
+    old = {"name": "alebo", "dim": None, "metric": "sampled", "samples": 12}
+    run = {"state": "complete", "budget": 10, "method": old}
+    assert clash(run, 10, wanted) is None
+    assert clash(run, 10, "") is None
+    assert clash(run | {"method": old | {"metric": {"type": "sampled"}}}, 10, wanted) is None
+    assert clash(run | {"method": old | {"metric": "laplace"}}, 10, wanted) == (
+        "metric 'laplace' is stored, 'sampled' is wanted"
+    )
+    assert clash(run | {"method": old | {"dim": 4}}, 10, wanted) == "dim 4 is stored, None is wanted"
+    assert clash(run | {"state": "failed", "budget": 2}, 10, wanted) is None  # shown as failed
+    one, two = ({"name": "mine", "f": f"<function f at 0x7f{k}>"} for k in (1, 2))
+    assert clash(run | {"method": one}, 10, json.dumps(two)) is None
+
+
+def test_the_stored_runs_of_the_repository_are_those_of_their_commands() -> None:
+    """A sweep of the commands in docs/reproduction.md goes on from them."""
+    root = Path(__file__).parents[2] / "results"
+    calls = {
+        "branin-100": "alebo,alebo-fixed,alebo-paper,rembo-d,hesbo-2d,sobol,bo",
+        "hartmann6-1000": "bo,baxus,saas-map",
+    }
+    for name, methods in calls.items():
+        for label in labels(methods):
+            settings = json.dumps(describe(label.make(problem(name))))
+            runs, _ = ex.store.read(root / name / f"{label.label}.jsonl")
+            assert runs
+            assert {clash(run, run["budget"], settings) for run in runs} == {None}
+
+
+def test_a_sweep_that_cannot_store_a_run_stops_and_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    real, calls = os.fsync, []
+
+    def full_at_the_second(number: int) -> None:
+        calls.append(number)
+        if len(calls) > 1:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        real(number)
+
+    monkeypatch.setattr(os, "fsync", full_at_the_second)
+    stopped = sweep(tmp_path, "--budget", "2", "--jobs", "2", seeds="0-9")
+    assert isinstance(stopped.exception, alebo.StudyError)
+    assert "sobol.jsonl cannot be written: No space left on device" in str(stopped.exception)
+    assert 2 <= len(calls) <= 3  # the other process may have been about to store its own
+
+
+def test_a_sweep_that_cannot_start_a_process_stops_and_says_why(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def none_left(*args: object, **more: object) -> None:
+        raise OSError(errno.EAGAIN, os.strerror(errno.EAGAIN))
+
+    monkeypatch.setattr(ex.subprocess, "Popen", none_left)
+    with pytest.raises(alebo.StudyError, match=r"none can be started: .*temporarily unavailable"):
+        ex.run(ex.plan(["branin-100"], labels("sobol"), [0, 1], tmp_path, budget=2))
+    assert not list(tmp_path.rglob("*.jsonl"))
+
+
+def test_what_stands_in_the_place_of_a_folder_is_refused_before_anything_runs(tmp_path: Path) -> None:
+    place = tmp_path / "branin-100"
+    place.symlink_to("/nonexistent/x")
+    for _ in range(2):
+        refused = sweep(tmp_path, "--budget", "2", problem="gramacy-100,branin-100")
+        assert isinstance(refused.exception, alebo.InputError)
+        assert f"Runs are stored in a folder {place}" in str(refused.exception)
+        assert not (tmp_path / "gramacy-100").exists()
+        place.unlink()
+        place.write_text("")
+    place.unlink()
+    (place / "sobol.jsonl").mkdir(parents=True)
+    refused = sweep(tmp_path, "--budget", "2")
+    assert isinstance(refused.exception, alebo.InputError)
+    assert "Runs are stored in a file" in str(refused.exception)
+
+
+def test_no_problem_is_refused_as_no_method_is(tmp_path: Path) -> None:
+    for empty in ("", " , "):
+        refused = sweep(tmp_path, problem=empty)
+        assert isinstance(refused.exception, alebo.InputError)
+        assert "Name one problem or more" in str(refused.exception)
+
+
+def test_a_problem_of_ones_own_that_breaks_or_leads_elsewhere_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "strange.py").write_text(
+        "from alebo import Space\nfrom alebo.bench import Problem\n"
+        "def up():\n    return Problem('../up', Space.from_bounds([(0, 1)] * 3), lambda x: float(x.sum()), budget=3)\n"
+        "def broken():\n    return 1 / 0\n"
+        "class Method:\n    def __init__(self):\n        raise ValueError('not today')\n"
+    )
+    (tmp_path / "unfit.py").write_text("raise ValueError('no licence')\n")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    for name, words in (
+        ("strange:up", "letters, digits and . _ + - only, the first a letter or digit; got the problem '../up'"),
+        ("strange:broken", "'strange:broken' raised ZeroDivisionError: division by zero"),
+        ("unfit:make", "'unfit:make' cannot be imported: ValueError: no licence"),
+    ):
+        refused = sweep(tmp_path / "out", problem=name)
+        assert isinstance(refused.exception, alebo.InputError), refused.exception
+        assert words in str(refused.exception)
+    refused = sweep(tmp_path / "out", method="strange:Method", problem="branin-100")
+    assert isinstance(refused.exception, alebo.InputError), refused.exception
+    assert "ValueError: not today" in str(refused.exception)
+    assert not list(tmp_path.rglob("*.jsonl"))
 
 
 def test_a_sweep_is_refused_before_it_starts(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,7 +13,7 @@ import pytest
 from typer.testing import CliRunner
 
 import alebo
-from alebo.bench import PROBLEMS, problem, store
+from alebo.bench import PROBLEMS, experiment, problem, store, suite_page
 from alebo.bench import suite as suites
 from alebo.bench.cli import app
 from alebo.bench.labels import labels
@@ -157,6 +158,125 @@ def test_failed_short_and_infeasible_runs() -> None:
     assert (line.failed, line.runs) == (1, 5)
 
 
+def test_a_method_whose_runs_are_all_too_short_says_so() -> None:
+    s = standings(
+        results(*(run("a", "once", seed, [1.0, 1.0]) for seed in range(3)), run("b", "once", 0, [1.0, 2.0])), TWO
+    )
+    assert s.labels == ("bad", "good")  # `once` has runs on one problem alone
+    assert "fewer evaluations" not in " ".join(suite_page.notes(s))
+    s = standings(
+        results(*(run("a", "once", seed, [1.0, 1.0]) for seed in range(3)), run("b", "once", 0, [1.0, 2.0])),
+        TWO,
+        ["good", "once"],
+    )
+    rows = {row[0]: row[1:] for row in suite_page.value_rows(s)}
+    assert "too few evaluations (3)" in rows["a (min, 4)"]
+    assert "too short" in {row[0]: row[1:] for row in suite_page.value_rows(s, short=True)}["a (min, 4)"]
+    assert "3 runs with fewer evaluations than the suite asks for are left out." in suite_page.notes(s)
+    data = json.loads(suite_page.json_text(s, None))
+    assert data["problems"][0]["methods"]["once"] == {"runs": 0, "failed": 0, "short": 3, "values": [], "regret": None}
+    assert data["problems"][0]["methods"]["good"]["short"] == 0
+    with pytest.raises(alebo.InputError, match=r"No run of 'brief' .* \(1 with fewer evaluations"):
+        standings(results(run("a", "brief", 0, [1.0])), TWO, ["good", "brief"])
+
+
+def test_one_variant_of_a_problem_counts_for_a_method_and_the_other_is_named() -> None:
+    both = Suite("both", "", (replace(A, penalised="a-penalised"), B))
+    more = [run("a-penalised", "good", s, [0.5] * 4) for s in range(3)]
+    alone = [run("a-penalised", "free", s, [0.5] * 4) for s in range(3)]
+    alone += [run("b", "free", s, [1.0] * 2) for s in range(2)]
+    failed = run("a", "free", 7, [1.0])
+    failed.record.update(state="failed", error="it broke")
+    s = standings(results(*more, *alone, failed), both)
+    assert len(s.cells["a", "good"].seeds) == 3
+    assert s.cells["a", "good"].values.tolist() == [1.0] * 3
+    assert s.cells["a", "free"].values.tolist() == [0.5] * 3  # complete runs before failed ones
+    assert s.aside == ("a-penalised/good", "a/free")
+    assert any(
+        "left out, because there are runs of the other: a-penalised/good, a/free." in n for n in suite_page.notes(s)
+    )
+    assert json.loads(suite_page.json_text(s, None))["left out"] == ["a-penalised/good", "a/free"]
+    assert "variant" not in " ".join(suite_page.notes(standings(results(), both)))
+
+
+def stored(folder: Path) -> Path:
+    """The made-up runs in a folder, with a damaged line and a file of something else."""
+    for r in results().runs:
+        store.append(store.path_of(folder, r.problem, r.label), r.record)
+    with store.path_of(folder, "a", "good").open("a") as file:
+        file.write('{"kind": "broken\n')
+    (folder / "elsewhere.jsonl").write_text("{}\n")
+    return folder
+
+
+def test_damaged_lines_of_a_suite_are_shown_in_every_format_and_on_its_page(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    require_module("matplotlib", "plot")
+    monkeypatch.setattr(suites, "suites", lambda: {"two": TWO})
+    folder = stored(tmp_path / "results")
+    call = ["suite", "table", "two", "--folder", str(folder), "--format"]
+    words = "Skipped 1 files or lines that are no runs, or not the ones that count: "
+    for format in ("markdown", "terminal"):
+        shown = CliRunner().invoke(app, [*call, format], env={"COLUMNS": "400"}).output
+        assert words in shown
+        assert "good.jsonl (line 4 cannot be read" in shown
+    (skipped,) = json.loads(CliRunner().invoke(app, [*call, "json"]).output)["skipped"]
+    assert skipped["path"] == str(store.path_of(folder, "a", "good"))
+    assert skipped["reason"].startswith("line 4 cannot be read")
+    page = tmp_path / "page.md"
+    page.write_text(
+        "<!-- suite: two -->\n<!-- end -->\n<!-- table: a -->\n<!-- end -->\n<!-- table: b -->\n<!-- end -->\n"
+    )
+    (tmp_path / "img").mkdir()
+    assert refresh(page, folder, tmp_path / "img") == []
+    parts = page.read_text().split("<!-- end -->")
+    assert [words in part for part in parts] == [True, True, False, False]
+
+
+def test_wrong_calls_of_a_suite_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(suites, "suites", lambda: {"two": replace(TWO, folder="own")})
+    monkeypatch.chdir(tmp_path)
+    folder = stored(tmp_path / "results")
+    (tmp_path / "d").mkdir()
+    (tmp_path / "e.png").mkdir()
+    (tmp_path / "file").write_text("")
+    for more, words in (
+        (["--methods", "good,bad,good"], "Each method once; got good more than once"),
+        (["--methods", "good"], "compares two methods or more; got good. Name more of bad, good"),
+        (["--picture", "pic.xyz"], r"ends in \.png, \.svg, \.pdf; got 'pic\.xyz'"),
+        (["--picture", "d"], r"ends in \.png"),
+        (["--picture", "e.png"], r"e\.png cannot"),
+        (["--picture", "file/x.png"], "file cannot be made: File exists"),
+        (["--picture", "file/d/x.png"], "cannot be made: Not a directory"),
+    ):
+        result = CliRunner().invoke(app, ["suite", "table", "two", "--folder", str(folder), *more])
+        assert isinstance(result.exception, alebo.InputError), result.output
+        assert re.search(words, str(result.exception)), str(result.exception)
+    assert not list(tmp_path.glob("*.png.png")) + list(tmp_path.glob("d.*"))
+    for more, words in (([], "alebo bench suite run two"), (["--folder", "no"], "alebo bench suite run two --out no")):
+        result = CliRunner().invoke(app, ["suite", "table", "two", *more])
+        assert str(result.exception).endswith(f"Make one with: {words}")
+    for label in ("bad",):
+        for name in ("a", "b"):
+            store.path_of(folder, name, label).unlink()
+    result = CliRunner().invoke(app, ["suite", "table", "two", "--folder", str(folder)])
+    assert "needs runs of two methods or more; here are those of good." in str(result.exception)
+
+
+@pytest.mark.parametrize("suffix", ["png", "svg", "pdf"])
+def test_a_picture_of_a_suite_is_drawn_into_a_new_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, suffix: str
+) -> None:
+    require_module("matplotlib", "plot")
+    monkeypatch.setattr(suites, "suites", lambda: {"two": TWO})
+    path = tmp_path / "new" / "deep" / f"x.{suffix}"
+    folder = stored(tmp_path / "results")
+    done = CliRunner().invoke(app, ["suite", "table", "two", "--folder", str(folder), "--picture", str(path)])
+    assert done.exit_code == 0, done.output
+    assert path.stat().st_size > 1000
+
+
 def test_methods_that_share_most_problems_are_compared() -> None:
     more = [run("a", "once", 0, [1.0] * 4), run("a", "alebo-paper-dim5", 0, [1.0] * 4)]
     s = standings(results(*more), TWO)
@@ -236,6 +356,27 @@ def test_a_suite_is_run_resumed_and_shown(tiny: Suite, tmp_path: Path) -> None:
     assert CliRunner().invoke(app, ["suite", "table", "tiny", "--folder", str(tmp_path)]).exit_code == 0
     wrong = CliRunner().invoke(app, ["suite", "table", "tiny", "--folder", str(tmp_path), "--format", "html"])
     assert isinstance(wrong.exception, alebo.InputError)
+
+
+def test_shorter_runs_in_the_place_of_a_suites_are_left_out_and_named(tiny: Suite, tmp_path: Path) -> None:
+    one = ["run", "--method", "sobol", "--seeds", "0-1", "--out", str(tmp_path), "--problem", "branin-100"]
+    CliRunner().invoke(app, [*one, "--budget", "2"])
+    call = ["suite", "run", "tiny", "--methods", "sobol", "--seeds", "0-1", "--jobs", "1", "--out", str(tmp_path)]
+    done = CliRunner().invoke(app, call)
+    assert (
+        "left out: branin-100, sobol: 2 evaluations are stored, 3 are wanted (seeds 0, 1). Another --out" in done.output
+    )
+    assert "2 runs made, 2 failed, 0 were there already" in done.output
+    assert {(r.problem, r.budget) for r in load(tmp_path).complete} == {("branin-100", 2), ("gramacy-100", 3)}
+    call[call.index("sobol")] = "sobol=sobol(centre=True)"
+    refused = CliRunner().invoke(app, call)
+    assert isinstance(refused.exception, alebo.InputError)
+    assert "gramacy-100/sobol seed 0 and 1 more: centre False is stored, True is wanted" in str(refused.exception)
+    plan = suites.plan(tiny, labels("sobol"), [0], tmp_path)
+    short = [t for t in plan.tasks if t.problem == "branin-100"]
+    assert experiment.without_short(short) == (short, [])
+    with pytest.raises(alebo.InputError, match="2 evaluations are stored, 3 are wanted"):
+        experiment.run(short)
 
 
 def test_wrong_methods_are_refused_before_anything_runs(tiny: Suite, tmp_path: Path) -> None:

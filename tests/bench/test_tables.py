@@ -183,8 +183,23 @@ def test_foreign_files_are_named_skipped_and_counted(folder: Path) -> None:
         "line 5 damaged: outcomes missing",
     ]
     text = invoke(str(folder), "--format", "markdown")
-    assert "Skipped 6 files or lines that are not runs" in text
+    assert "Skipped 6 files or lines that are no runs, or not the ones that count: " in text
     assert "| sobol | 3 |" in text
+
+
+def test_a_run_in_two_files_counts_once_and_is_reported(folder: Path) -> None:
+    own = folder / "branin-100" / "sobol.jsonl"
+    other = folder / "branin-100" / "other.jsonl"
+    other.write_text(other.read_text() + own.read_text().splitlines()[0] + "\n")
+    copy = folder / "z-copy" / "branin-100" / "sobol.jsonl"
+    copy.parent.mkdir(parents=True)
+    copy.write_text(own.read_text())
+    results = load(folder)
+    assert [(r.label, r.seed) for r in results.runs] == [(x, s) for x in ("other", "sobol") for s in range(3)]
+    assert results.foreign[0] == (other, "line 4 is a run of branin-100/sobol, which has a file of its own")
+    assert results.foreign[1:] == tuple(
+        (copy, f"seed {s} is another complete run: that of {own} counts") for s in range(3)
+    )
 
 
 def test_failures_are_shown(folder: Path) -> None:
@@ -223,6 +238,11 @@ def test_wrong_calls(folder: Path, tmp_path: Path) -> None:
         invoke(str(folder), "--method", "sobl")
     with pytest.raises(alebo.InputError, match="terminal, markdown, csv or json"):
         invoke(str(folder), "--format", "html")
+    for call in (["--format", "json"], ["--format", "csv"], ["--json"]):
+        with pytest.raises(alebo.InputError, match="Leave out --against"):
+            invoke(str(folder), *call, "--against", "nope")
+    with pytest.raises(alebo.InputError, match="One format a table"):
+        invoke(str(folder), "--json", "--format", "csv")
     empty = tmp_path / "empty"
     empty.mkdir()
     with pytest.raises(alebo.InputError, match="holds none"):
@@ -239,6 +259,16 @@ def test_the_same_rows_as_json() -> None:
     assert row["problem"] == "branin-100"
     assert isinstance(row["mean"], float)
     assert list(row) == csv_text(results).splitlines()[0].split(",")
+
+
+@pytest.mark.parametrize("format", ["json", "csv"])
+def test_rows_for_programs_are_rows_and_skipped_lines_are_said_beside_them(folder: Path, format: str) -> None:
+    (folder / "branin-100" / "broken.jsonl").write_text("{broken\n")
+    done = CliRunner().invoke(app, ["table", str(folder), "--format", format])
+    assert done.exit_code == 0
+    assert "Skipped 1 files or lines" in done.stderr
+    rows = json.loads(done.stdout) if format == "json" else list(csv.DictReader(io.StringIO(done.stdout)))
+    assert [r["label"] for r in rows] == ["other", "sobol"]
 
 
 @pytest.mark.parametrize("width", [40, 80, 400])

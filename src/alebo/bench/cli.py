@@ -38,7 +38,11 @@ def run(
     budget: Annotated[int | None, typer.Option(help="Evaluations a run; the problem's own where left out.")] = None,
     retry_failed: Annotated[bool, typer.Option(help="Make failed runs again.")] = False,
 ) -> None:
-    """Make every (problem, method, seed) once; what is present is skipped, so an interrupted sweep continues."""
+    """Make every (problem, method, seed) once; what is present is skipped, so an interrupted sweep continues.
+
+    A stored run counts if its method has the same settings and it has as many evaluations or more; where another run is in its place
+    nothing is run.
+    """
     from . import experiment
     from .labels import labels
     from .problems import PAPER
@@ -73,21 +77,30 @@ def table(
     from . import tables
     from .results import load
 
+    if json and format not in ("terminal", "json"):
+        raise InputError(f"One format a table; got --json and --format {format}. Leave one out.")
+    format = "json" if json else format
+    if format not in ("terminal", "markdown", "csv", "json"):
+        raise InputError(f"A table's format is terminal, markdown, csv or json; got {format!r}.")
+    if against is not None and format in ("csv", "json"):
+        raise InputError(
+            f"Comparisons (--against) are in terminal and markdown tables; got --against {against} with {format}. "
+            "Leave out --against, or take --format markdown."
+        )
     results = load(folder).only(_names(problem), _names(method))
     if not results.runs:
         raise InputError(f"A table needs runs; {folder} holds none. {' '.join(tables.foreign(results))}")
     if not mixed:
         results.check_unmixed()
-    if json or format == "json":
-        typer.echo(tables.json_text(results))
+    if format == "terminal":
+        tables.terminal(results, against=against)
     elif format == "markdown":
         typer.echo(tables.markdown(results, against=against), nl=False)
-    elif format == "csv":
-        typer.echo(tables.csv_text(results), nl=False)
-    elif format == "terminal":
-        tables.terminal(results, against=against)
     else:
-        raise InputError(f"A table's format is terminal, markdown, csv or json; got {format!r}.")
+        text = f"{tables.json_text(results)}\n" if format == "json" else tables.csv_text(results)
+        typer.echo(text, nl=False)
+        for note in tables.foreign(results):
+            typer.echo(note, err=True)  # the rows stay rows
 
 
 @app.command()

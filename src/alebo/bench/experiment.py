@@ -12,18 +12,19 @@ import subprocess
 import sys
 import tempfile
 import threading
-import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from alebo import InputError
+from alebo import InputError, StudyError
 
 from . import store
+from ._clash import clash
 from ._format import FORMAT, KIND
-from .labels import Label
+from ._progress import progress
+from .labels import Label, describe
 from .one_run import environment
 from .problems import problem
 
@@ -38,6 +39,7 @@ class Task:
     seed: int
     budget: int
     path: Path
+    settings: str = ""  # the method as a record has it, in JSON; empty where it could not be built
 
 
 @dataclass
@@ -48,12 +50,30 @@ class Tally:
     skipped: int = 0
     failed: int = 0
     failed_before: int = 0  # of those skipped
+    longer: list[int] = field(default_factory=list)  # evaluations of those skipped that have more than was asked for
+
+    def skip(self, task: Task, *, retry_failed: bool) -> bool:
+        """Count the task if its run is stored; False where it is to be made."""
+        run = store.stored(task.path, task.seed)
+        if run is None or (retry_failed and run["state"] != "complete"):
+            return False
+        self.skipped += 1
+        self.failed_before += run["state"] != "complete"
+        if run["state"] == "complete" and run["budget"] > task.budget:
+            self.longer.append(run["budget"])
+        return True
 
     @property
     def hint(self) -> str:
-        """How failed runs of before are made again; empty where there are none."""
-        n = self.failed_before
-        return f" {n} of these failed then: --retry-failed makes them again." if n else ""
+        """What is to be known of the runs that were there; empty where there is nothing."""
+        n, more = self.failed_before, self.longer
+        budgets = " or ".join(map(str, sorted(set(more))))
+        return (f" {n} of these failed then: --retry-failed makes them again." if n else "") + (
+            f" {len(more)} of these have more evaluations than asked for ({budgets}): tables of suites cut them, "
+            "`alebo bench table` does not."
+            if more
+            else ""
+        )
 
 
 def seeds(text: str) -> list[int]:
@@ -61,7 +81,7 @@ def seeds(text: str) -> list[int]:
     found: list[int] = []
     for part in text.split(","):
         first, dash, last = part.strip().partition("-")
-        if not first.isdigit() or (dash and not last.isdigit()) or (dash and int(last) < int(first)):
+        if not first.isdecimal() or (dash and not last.isdecimal()) or (dash and int(last) < int(first)):
             raise InputError(f"Seeds are written 0-49 or 0,3,7 or 0-4,9; got {part.strip()!r} in {text!r}.")
         found.extend(range(int(first), int(last or first) + 1))
     twice = sorted({s for s in found if found.count(s) > 1})
@@ -87,6 +107,8 @@ def plan(
     left out and the reason put there, so that one sweep can cover problems of different kinds.
     """
     check_folder(out)
+    if not problems:
+        raise InputError("Name one problem or more, such as --problem branin-100; got none.")
     if len(set(problems)) < len(problems):
         raise InputError(f"Each problem once; got {list(problems)}.")
     if budget is not None and budget < 1:
@@ -103,9 +125,11 @@ def plan(
                     raise
                 refused.append(f"{made.name}, {label.label}: {error}")
                 continue
-            for seed in seeds:
-                path = store.path_of(out, made.name, label.label)
-                tasks.append(Task(name, label.text, label.label, seed, budget or made.budget, path))
+            path = store.path_of(out, made.name, label.label)
+            store.check_place(path)
+            settings = json.dumps(describe(method), default=repr)
+            each = budget or made.budget
+            tasks += [Task(name, label.text, label.label, seed, each, path, settings) for seed in seeds]
     if refused and not tasks:
         raise InputError(refused[0])
     return sorted(tasks, key=lambda t: t.seed)  # every method gets its first seeds first: a partial sweep is comparable
@@ -187,107 +211,128 @@ def broken(task: Task, error: str) -> dict[str, Any]:
 
 
 def run(tasks: Sequence[Task], *, jobs: int = 1, retry_failed: bool = False, show: bool = True) -> Tally:
-    """Make the runs that are not there yet. Ctrl-C stops at once and loses only the runs in flight."""
+    """Make the runs that are not there yet. Ctrl-C stops at once and loses only the runs in flight.
+
+    Nothing is run where another run is stored in the place of one of these: of fewer evaluations, or of other settings.
+    """
     if jobs < 1:
         raise InputError(f"`jobs >= 1` must hold; got {jobs}.")
-    todo = [t for t in tasks if not store.present(t.path, t.seed, retry_failed=retry_failed)]
-    there = [t for t in tasks if t not in todo]
-    tally = Tally(
-        skipped=len(there), failed_before=sum(not store.present(t.path, t.seed, retry_failed=True) for t in there)
-    )
-    waiting: queue.SimpleQueue[Task] = queue.SimpleQueue()
-    for task in todo:
-        waiting.put(task)
-    workers = [_Worker() for _ in range(min(jobs, max(1, len(todo))))]
-    stopping = threading.Event()
-    lock = threading.Lock()
-    with _progress(sum(t.budget for t in todo), show=show) as step:
+    tally, todo = Tally(), []
+    refuse_clashes(tasks)
+    for task in tasks:
+        if not tally.skip(task, retry_failed=retry_failed):
+            todo.append(task)
+    with progress(sum(t.budget for t in todo), show=show) as step:
+        _Sweep(todo, tally, step, retry_failed=retry_failed).run(jobs)
+    return tally
 
-        def loop(worker: _Worker) -> None:
-            while not stopping.is_set():
-                try:
-                    task = waiting.get_nowait()
-                except queue.Empty:
-                    return
-                if store.present(task.path, task.seed, retry_failed=retry_failed):  # another sweep made it meanwhile
-                    with lock:
-                        tally.skipped += 1
-                    step(task, task.budget, None)
-                    continue
-                record = worker.run(task, lambda k, task=task: step(task, 1, None))
-                if stopping.is_set():
-                    return
-                store.append(task.path, record)
-                failed = record["state"] != "complete"
-                with lock:
-                    tally.made += 1
-                    tally.failed += failed
-                step(task, 0, record["error"] if failed else None)
 
-        threads = [threading.Thread(target=loop, args=(w,), daemon=True) for w in workers]
+def refuse_clashes(tasks: Sequence[Task]) -> None:
+    """Raise an InputError where a complete run that is stored is another than the wanted one."""
+    found: dict[str, list[str]] = {}
+    for task in tasks:
+        stored = store.stored(task.path, task.seed)
+        why = None if stored is None else clash(stored, task.budget, task.settings)
+        if why is not None:
+            found.setdefault(why, []).append(f"{task.path.parent.name}/{task.label} seed {task.seed}")
+    if found:
+        shown = [
+            f"{names[0]}{f' and {len(names) - 1} more' if len(names) > 1 else ''}: {why}"
+            for why, names in found.items()
+        ]
+        more = f"; and {len(shown) - 3} more kinds" if len(shown) > 3 else ""
+        raise InputError(
+            f"Runs under one label share settings and budget; other runs are stored. {'; '.join(shown[:3])}{more}. "
+            "Give the new runs a label of their own (mine=name(...)), or another --out."
+        )
+
+
+def without_short(tasks: Sequence[Task]) -> tuple[list[Task], list[str]]:
+    """The tasks without those in whose place a shorter run is stored, and a message for each file of such runs.
+
+    For suites, whose tables show such runs as too short. Where nothing is left all tasks are returned: `run` refuses them.
+    """
+    kept: list[Task] = []
+    short: dict[str, list[Task]] = {}
+    for task in tasks:
+        stored = store.stored(task.path, task.seed)
+        if stored is not None and stored["state"] == "complete" and stored["budget"] < task.budget:
+            why = f"{stored['budget']} evaluations are stored, {task.budget} are wanted"
+            short.setdefault(f"{task.path.parent.name}, {task.label}: {why}", []).append(task)
+        else:
+            kept.append(task)
+    if not kept:
+        return list(tasks), []
+    return kept, [
+        f"{why} (seed{'s' if len(found) > 1 else ''} {', '.join(str(t.seed) for t in found)}). Another --out has room for them."
+        for why, found in short.items()
+    ]
+
+
+class _Sweep:
+    """The threads of a sweep, each with a process of its own. The first error of any stops all, and is raised."""
+
+    def __init__(self, todo: Sequence[Task], tally: Tally, step: Any, *, retry_failed: bool) -> None:
+        self.todo, self.tally, self.step, self.retry_failed = todo, tally, step, retry_failed
+        self.waiting: queue.SimpleQueue[Task] = queue.SimpleQueue()
+        for task in todo:
+            self.waiting.put(task)
+        self.stopping = threading.Event()
+        self.lock = threading.Lock()
+        self.errors: list[Exception] = []
+
+    def run(self, jobs: int) -> None:
+        workers = [_Worker() for _ in range(min(jobs, max(1, len(self.todo))))]
+        threads = [threading.Thread(target=self._guarded, args=(w,), daemon=True) for w in workers]
         try:
             for thread in threads:
                 thread.start()
             for thread in threads:
-                while thread.is_alive():
+                while thread.is_alive() and not self.stopping.is_set():
                     thread.join(0.2)
         finally:
-            stopping.set()
+            self.stopping.set()
             for worker in workers:
                 worker.stop()
             for thread in threads:
                 thread.join(5)
-    return tally
+        if self.errors:
+            raise self.errors[0]
 
-
-@contextmanager
-def _progress(total: int, *, show: bool) -> Iterator[Any]:
-    """A bar in evaluations with the time left; where there is no terminal, a line a minute."""
-    from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        TextColumn,
-        TimeElapsedColumn,
-        TimeRemainingColumn,
-    )
-
-    console = Console(stderr=True)
-    columns = (
-        "[progress.description]{task.description}",
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        "left",
-        TimeRemainingColumn(),
-    )
-    bar = Progress(
-        *(TextColumn(c) if isinstance(c, str) else c for c in columns),
-        console=console,
-        disable=not show or not console.is_terminal,
-    )
-    with bar:
-        handle = bar.add_task("evaluations", total=max(total, 1))
-        start, done, last = time.monotonic(), 0, time.monotonic()
-        lock = threading.Lock()
-
-        def step(task: Task, advance: int, error: str | None) -> None:
-            nonlocal done, last
-            with lock:
-                done += advance
-                bar.update(
-                    handle, advance=advance, description=f"{task.path.parent.name} {task.label} seed {task.seed}"
+    def _guarded(self, worker: _Worker) -> None:
+        try:
+            while not self.stopping.is_set():
+                self._one(worker, self.waiting.get_nowait())
+        except queue.Empty:
+            return
+        except OSError as error:
+            self._stop(
+                StudyError(
+                    f"Every run needs a process of its own; none can be started: {error}. Runs that were stored are kept: "
+                    "mend this, and give the same command again for the others."
                 )
-                if error is not None and show:
-                    console.print(
-                        f"failed: {task.path.parent.name} {task.label} seed {task.seed}: {error}",
-                        style="red",
-                        markup=False,
-                    )
-                now = time.monotonic()
-                if show and not console.is_terminal and now - last > 60:
-                    last, left = now, (now - start) / max(done, 1) * (total - done)
-                    console.print(f"{done} of {total} evaluations, about {left / 60:.0f} minutes left", markup=False)
+            )
+        except Exception as error:  # a full disk, a file that was replaced: no further run could be stored
+            self._stop(error)
 
-        yield step
+    def _stop(self, error: Exception) -> None:
+        self.errors.append(error)
+        self.stopping.set()
+
+    def _one(self, worker: _Worker, task: Task) -> None:
+        refuse_clashes([task])
+        with self.lock:
+            there = self.tally.skip(task, retry_failed=self.retry_failed)  # another sweep made it meanwhile
+        if there:
+            self.step(task, task.budget, None)
+            return
+        record = worker.run(task, lambda k: self.step(task, 1, None))
+        if self.stopping.is_set():
+            return
+        kept = store.append(task.path, record)
+        failed = record["state"] != "complete"
+        with self.lock:
+            self.tally.made += kept
+            self.tally.skipped += not kept  # another sweep was quicker
+            self.tally.failed += kept and failed
+        self.step(task, 0, record["error"] if failed else None)

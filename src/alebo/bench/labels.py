@@ -14,13 +14,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import alebo
-from alebo import InputError
+from alebo import AleboError, InputError
 from alebo.methods import METHODS, Method, build, to_dict
 
+from ._format import NAME
 from .problems import Problem
 from .problems._problem import resolve
 
-_LABEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]*")
 _TEXT = re.compile(r"(?:(?P<label>[^=()]+)=)?(?P<name>[^=()]+)(?:\((?P<settings>.*)\))?")
 
 
@@ -102,7 +102,7 @@ class Label:
         if name not in VARIANTS:
             resolve(name, METHODS, "method", tuple(VARIANTS))
         label = (match["label"] or _default_label(name, settings)).strip()
-        if not _LABEL.fullmatch(label):
+        if not NAME.fullmatch(label):
             raise InputError(
                 f"A label names a file: letters, digits and . _ + - only; got {label!r} from {text!r}. "
                 "Write mine=name(...) with a label of your own."
@@ -120,6 +120,12 @@ class Label:
             made = found if isinstance(found, Method) and not self.settings else found(**self.settings)
         except TypeError as error:
             raise InputError(f"{self.name!r} cannot be built with {self.settings}: {error}.") from None
+        except AleboError:
+            raise
+        except Exception as error:
+            raise InputError(
+                f"{self.name!r} cannot be built with {self.settings}: {type(error).__name__}: {error}."
+            ) from error
         if not isinstance(made, Method):
             raise InputError(f"A method is an alebo.methods.Method; {self.name!r} gave {type(made).__name__}.")
         return made

@@ -15,7 +15,7 @@ from . import figures, suite_page, tables
 from .problems import PAPER
 from .results import Results, load
 from .standings import standings
-from .suite import SHARED, suite
+from .suite import SHARED, how, suite
 
 _PART = re.compile(r"<!-- (table|caption|summary|suite): (\S+?) -->\n.*?<!-- end -->", flags=re.DOTALL)
 
@@ -51,7 +51,8 @@ def refresh(page: Path, folder: Path, pictures: Path) -> list[str]:
 def _table(results: Results, problem: str) -> str:
     """The table of a problem, and each method against our ALEBO, seed by seed."""
     some = results.only([problem])
-    some = Results(some.runs)  # files that are no runs are the business of `alebo bench table`
+    # of files and lines that are no runs, those of this problem; the others are the business of `alebo bench table`
+    some = Results(some.runs, tuple((path, why) for path, why in some.foreign if path.parent.name == problem))
     against = "alebo" if some.of(problem, "alebo") and len(some.labels(problem)) > 1 else None
     lines = tables.markdown(some, against=against).splitlines()
     kinds = {label: len({(r.settings, r.budget) for r in some.of(problem, label)}) for label in some.labels(problem)}
@@ -63,7 +64,7 @@ def _table(results: Results, problem: str) -> str:
 def _suite(results: Results, beside: Path, name: str, pictures: Path) -> str:
     """The standings of a suite, its picture and its values; of its own folder, where it has one."""
     chosen = suite(name)
-    made = standings(results if chosen.folder == SHARED else load(beside / chosen.folder), chosen)
+    made = standings(results if chosen.folder == SHARED else load(beside / chosen.folder, make=how(chosen)), chosen)
     path = pictures / f"suite_{name}.png"
     suite_page.draw(made, path)
     against = "alebo" if "alebo" in made.labels else None

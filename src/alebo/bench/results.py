@@ -98,7 +98,7 @@ class Run:
         if len(self._objectives) > 1:
             columns = [self._column(self.record["outcomes"][g["outcome"]]) for g in self._objectives]
             signs = [-1.0 if g["type"] == "Maximize" else 1.0 for g in self._objectives]
-            if any(g["reference"] is None for g in self._objectives):
+            if any(g.get("reference") is None for g in self._objectives):
                 raise InputError(f"A hypervolume needs references; {self.problem!r} states none for its objectives.")
             points = np.stack([s * c for s, c in zip(signs, columns, strict=True)], axis=1)
             reference = np.array([s * g["reference"] for s, g in zip(signs, self._objectives, strict=True)])
@@ -219,18 +219,30 @@ class Results:
                 )
 
 
-def load(folder: str | Path) -> Results:
-    """Every run under the folder; files and lines that are not runs are listed with the reason, and skipped."""
+def load(folder: str | Path, *, make: str | None = None) -> Results:
+    """Every run under the folder; files and lines that are not runs are listed with the reason, and skipped.
+
+    Args:
+        folder: Where the runs are.
+        make: The command that makes them, for the message where there is no folder.
+    """
     root = Path(folder)
     if not root.is_dir():
         raise InputError(
-            f"Results are a folder; there is no folder {root}. Make one with: alebo bench run --out {root} ..."
+            f"Results are a folder; there is no folder {root}. "
+            f"Make one with: {make or f'alebo bench run --out {root} ...'}"
         )
-    runs: list[Run] = []
+    runs: dict[tuple[str, str, int], Run] = {}
     foreign: list[tuple[Path, str]] = []
     for path in sorted(p for p in root.rglob("*") if p.is_file()):
         records, reasons = store.read(path) if path.suffix == ".jsonl" else ([], ["not a .jsonl file"])
-        runs += [Run(record, path) for record in records]
         foreign += [(path, reason) for reason in reasons]
-    runs.sort(key=lambda r: (r.problem, r.label, r.seed))
-    return Results(tuple(runs), tuple(foreign))
+        for run in (Run(record, path) for record in records):
+            first = runs.setdefault((run.problem, run.label, run.seed), run)
+            if first is run:
+                continue
+            if run.complete and not first.complete:
+                runs[run.problem, run.label, run.seed] = run
+            elif run.complete:
+                foreign.append((path, f"seed {run.seed} is another complete run: that of {first.path} counts"))
+    return Results(tuple(sorted(runs.values(), key=lambda r: (r.problem, r.label, r.seed))), tuple(foreign))

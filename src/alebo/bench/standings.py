@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
 from typing import TypeAlias
 
 import numpy as np
@@ -85,6 +86,9 @@ class Standings:
     labels: tuple[str, ...]
     cells: dict[tuple[str, str], Cell]  # (problem, label)
     best: dict[str, float]  # by problem: where regret is 0
+    short: dict[tuple[str, str], int] = field(default_factory=dict)  # runs that are too short, where all of them are
+    aside: tuple[str, ...] = ()  # problem/method whose runs are left out: the method has runs on the other variant
+    foreign: tuple[tuple[Path, str], ...] = ()  # files and lines of the suite's problems that are no runs
 
     @cached_property
     def common(self) -> tuple[Entry, ...]:
@@ -204,32 +208,79 @@ def standings(results: Results, suite: Suite, labels: Sequence[str] = ()) -> Sta
         suite: The suite.
         labels: The methods; without any, the largest block of methods and problems in which every method has runs.
     """
+    twice = sorted({label for label in labels if list(labels).count(label) > 1})
+    if twice:
+        raise InputError(f"Each method once; got {', '.join(twice)} more than once. Name it once.")
     found = {entry.name: [r for r in results.runs if r.problem in entry.names] for entry in suite.entries}
     best = {e.name: _best(e, found[e.name]) for e in suite.entries}
     cells: dict[tuple[str, str], Cell] = {}
+    short: dict[tuple[str, str], int] = {}
+    aside: list[tuple[str, str]] = []
     for entry in suite.entries:
         for label in dict.fromkeys(r.label for r in found[entry.name]):
-            cell = _cell(entry, [r for r in found[entry.name] if r.label == label], best[entry.name])
-            if cell is not None:
+            runs, other = _variant(entry, [r for r in found[entry.name] if r.label == label])
+            aside += [(name, label) for name in other]
+            cell = _cell(entry, runs, best[entry.name])
+            if cell is None:
+                short[entry.name, label] = len(runs)
+            else:
                 cells[entry.name, label] = cell
-    there = list(dict.fromkeys(label for _, label in cells))
-    unknown = [label for label in labels if label not in there]
-    if unknown:
-        raise InputError(
-            f"No run of {unknown[0]!r} on suite {suite.name!r} is here. There are: {', '.join(there) or 'none'}."
-        )
     chosen = tuple(labels) or _block(suite, cells)
-    if len(chosen) < 2:
-        raise InputError(
-            f"Suite {suite.name!r} needs runs of two methods or more; there are {len(chosen)}. "
-            f"Make them with: alebo bench suite run {suite.name}"
-        )
-    made = Standings(suite, chosen, {key: cell for key, cell in cells.items() if key[1] in chosen}, best)
+    _check_chosen(suite, chosen, cells, short, named=bool(labels))
+    ours = {name for entry in suite.entries for name in entry.names}
+    made = Standings(
+        suite,
+        chosen,
+        {key: cell for key, cell in cells.items() if key[1] in chosen},
+        best,
+        {key: n for key, n in short.items() if key[1] in chosen},
+        tuple(f"{name}/{label}" for name, label in aside if label in chosen),
+        tuple((path, why) for path, why in results.foreign if path.parent.name in ours),
+    )
     if not made.common:
         raise InputError(
             f"No problem of suite {suite.name!r} has runs of all of {', '.join(chosen)}. Choose fewer methods."
         )
     return made
+
+
+def _check_chosen(
+    suite: Suite,
+    chosen: Sequence[str],
+    cells: dict[tuple[str, str], Cell],
+    short: dict[tuple[str, str], int],
+    *,
+    named: bool,
+) -> None:
+    """Raise an InputError unless there are runs of two methods or more."""
+    there = list(dict.fromkeys(label for _, label in cells))
+    for label in chosen:
+        if label not in there:
+            n = sum(n for (_, other), n in short.items() if other == label)
+            left = f" ({n} with fewer evaluations than the suite asks for)" if n else ""
+            raise InputError(
+                f"No run of {label!r} on suite {suite.name!r} is here{left}. There are: {', '.join(there) or 'none'}."
+            )
+    if named and len(chosen) < 2:
+        raise InputError(
+            f"A suite's table compares two methods or more; got {chosen[0]}. Name more of {', '.join(there)}."
+        )
+    if len(chosen) < 2:
+        here = [label for label in there if not is_study(label)]
+        n = sum(short.values())
+        left = f", and {n} runs with fewer evaluations than the suite asks for" if n else ""
+        raise InputError(
+            f"Suite {suite.name!r} needs runs of two methods or more; here are those of {', '.join(here) or 'none'}{left}. "
+            f"Make them with: alebo bench suite run {suite.name}"
+        )
+
+
+def _variant(entry: Entry, runs: Sequence[Run]) -> tuple[list[Run], list[str]]:
+    """The runs of one variant of the problem: its own where it has complete ones; and the variants left out."""
+    by_name = {name: [r for r in runs if r.problem == name] for name in entry.names}
+    there = [name for name in entry.names if by_name[name]]
+    first = next((name for name in there if any(r.complete for r in by_name[name])), there[0])
+    return by_name[first], [name for name in there if name != first]
 
 
 def _best(entry: Entry, runs: Sequence[Run]) -> float:
@@ -240,7 +291,7 @@ def _best(entry: Entry, runs: Sequence[Run]) -> float:
 
 
 def _cell(entry: Entry, runs: Sequence[Run], best: float) -> Cell | None:
-    """The runs as regrets; None where there is nothing to show."""
+    """The runs as regrets; None where all are too short."""
     n = entry.budget
     complete = [r for r in runs if r.complete and len(r.values) >= n]
     failed = [r for r in runs if not r.complete]

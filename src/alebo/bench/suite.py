@@ -92,6 +92,11 @@ def suite(name: str) -> Suite:
     return known[name]
 
 
+def how(chosen: Suite, folder: Path | None = None) -> str:
+    """The command that makes the runs of a suite, into this folder where it is not the suite's own."""
+    return f"alebo bench suite run {chosen.name}" + (f" --out {folder}" if folder is not None else "")
+
+
 @dataclass(frozen=True)
 class Plan:
     """What a suite has to run: tasks by budget, pairs that cannot be run, and problems that cannot be built here."""

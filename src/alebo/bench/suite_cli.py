@@ -27,7 +27,10 @@ def run(
     ] = None,
     retry_failed: Annotated[bool, typer.Option(help="Make failed runs again.")] = False,
 ) -> None:
-    """Make the runs of a suite that are not stored yet; an interrupted sweep continues."""
+    """Make the runs of a suite that are not stored yet; an interrupted sweep continues.
+
+    A stored run counts if its method has the same settings and it has as many evaluations or more; shorter ones are left out and named.
+    """
     from . import experiment
     from . import suite as suites
     from .labels import labels
@@ -41,7 +44,10 @@ def run(
         typer.echo(f"left out: {message}", err=True)
     for message in plan.broken:
         typer.echo(f"failed: {message}", err=True)
-    tally = experiment.run(plan.tasks, jobs=jobs, retry_failed=retry_failed)
+    tasks, short = experiment.without_short(plan.tasks)
+    for message in short:
+        typer.echo(f"left out: {message}", err=True)
+    tally = experiment.run(tasks, jobs=jobs, retry_failed=retry_failed)
     failed = tally.failed + len(plan.broken) * len(wanted)
     typer.echo(
         f"{tally.made} runs made, {failed} failed, {tally.skipped} were there already: {folder}.{tally.hint} "
@@ -63,7 +69,9 @@ def table(
     ] = "",
     against: Annotated[str, typer.Option(help="Wins and losses against this method; `alebo` where it has runs.")] = "",
     format: Annotated[str, typer.Option(help="terminal, markdown or json.")] = "terminal",
-    picture: Annotated[Path | None, typer.Option(help="Also draw the profiles into this file.")] = None,
+    picture: Annotated[
+        Path | None, typer.Option(help="Also draw the profiles into this file: .png, .svg or .pdf.")
+    ] = None,
 ) -> None:
     """Average ranks with intervals, mean normalised regret, wins and losses, and the values of every problem."""
     from alebo import InputError
@@ -71,10 +79,15 @@ def table(
     from . import suite_page
     from .results import load
     from .standings import standings
-    from .suite import suite
+    from .suite import how, suite
 
+    if format not in ("terminal", "markdown", "json"):
+        raise InputError(f"A suite's table is terminal, markdown or json; got {format!r}.")
     chosen = suite(name)
-    made = standings(load(folder or Path(chosen.folder)), chosen, [m.strip() for m in methods.split(",") if m.strip()])
+    if picture is not None:
+        suite_page.check_picture(picture)
+    results = load(folder or Path(chosen.folder), make=how(chosen, folder))
+    made = standings(results, chosen, [m.strip() for m in methods.split(",") if m.strip()])
     rival = against or ("alebo" if "alebo" in made.labels else None)
     if picture is not None:
         suite_page.draw(made, picture)
@@ -82,10 +95,8 @@ def table(
         suite_page.terminal(made, rival)
     elif format == "markdown":
         typer.echo(suite_page.markdown(made, rival))
-    elif format == "json":
-        typer.echo(suite_page.json_text(made, rival))
     else:
-        raise InputError(f"A suite's table is terminal, markdown or json; got {format!r}.")
+        typer.echo(suite_page.json_text(made, rival))
 
 
 @app.command()

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 import math
+import os
 from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
+
+from alebo import InputError
 
 from . import tables
 from .figures._style import colour, pyplot, save
@@ -16,6 +19,8 @@ from .statistics import standard_error
 from .suite import Entry
 
 HEAD = ["method", "average rank (95 %)", *(f"regret at {n}" for n in CHECKPOINTS)]
+
+PICTURES = (".png", ".svg", ".pdf")
 
 
 def head(against: str | None) -> list[str]:
@@ -51,11 +56,15 @@ def value_rows(made: Standings, *, short: bool = False) -> list[list[str]]:
         means = [float(np.nanmean(c.values)) for c in there.values() if not np.isnan(c.values).all()]
         first = min(means, key=lambda v: e.sign * v, default=math.nan)
         arrow = "min" if e.goal == "minimise" else "max"
-        out.append([f"{e.name} ({arrow}, {e.budget})", *(_value(there.get(label), first, short) for label in order)])
+        few = {label: made.short.get((e.name, label), 0) for label in order}
+        values = (_value(there.get(label), first, short, few[label]) for label in order)
+        out.append([f"{e.name} ({arrow}, {e.budget})", *values])
     return out
 
 
-def _value(cell: Cell | None, first: float, short: bool) -> str:
+def _value(cell: Cell | None, first: float, short: bool, few: int) -> str:
+    if cell is None and few:
+        return "too short" if short else f"too few evaluations ({few})"
     if cell is None:
         return "-" if short else "not run"
     found = cell.values[~np.isnan(cell.values)]
@@ -82,13 +91,17 @@ def notes(made: Standings) -> list[str]:
         "evaluations is over the problems with so many. The interval is over bootstrap draws of problems and runs. "
         "p: Wilcoxon signed rank over problems, two-sided, uncorrected; empty with fewer than six."
     ]
-    short = sum(cell.short for cell in made.cells.values())
+    short = sum(cell.short for cell in made.cells.values()) + sum(made.short.values())
     if short:
         out.append(f"{short} runs with fewer evaluations than the suite asks for are left out.")
+    if made.aside:
+        out.append(
+            f"A method counts on one variant of a problem; left out, because there are runs of the other: {', '.join(made.aside)}."
+        )
     few = sorted({label for (_, label), cell in made.cells.items() if len(cell.seeds) < 5})
     if few:
         out.append(f"Fewer than five runs on some problem: {', '.join(few)}. Their order is uncertain.")
-    return out
+    return [*out, *tables.skipped(made.foreign)]
 
 
 def markdown(made: Standings, against: str | None) -> str:
@@ -141,6 +154,8 @@ def json_text(made: Standings, against: str | None) -> str:
         "against": against,
         "duels": [asdict(d) for d in made.duels(against)] if against else [],
         "problems": [_problem(made, e) for e in made.suite.entries],
+        "left out": list(made.aside),
+        "skipped": [{"path": str(path), "reason": reason} for path, reason in made.foreign],
     }
     return json.dumps(_plain(data), indent=1)
 
@@ -151,11 +166,12 @@ def _problem(made: Standings, entry: Entry) -> dict[str, object]:
         **asdict(entry),
         "best known": made.best[entry.name],
         "methods": {
-            label: None
+            label: _none(made.short.get((entry.name, label), 0))
             if c is None
             else {
                 "runs": len(c.seeds) - c.failed,
                 "failed": c.failed,
+                "short": c.short,
                 "values": c.values.tolist(),
                 "regret": float(c.end.mean()),
             }
@@ -164,12 +180,31 @@ def _problem(made: Standings, entry: Entry) -> dict[str, object]:
     }
 
 
+def _none(short: int) -> dict[str, object] | None:
+    """A method without a run that counts: null where there is none at all."""
+    return {"runs": 0, "failed": 0, "short": short, "values": [], "regret": None} if short else None
+
+
 def _plain(value: object) -> object:
     if isinstance(value, dict):
         return {str(k): _plain(v) for k, v in value.items()}
     if isinstance(value, list | tuple):
         return [_plain(v) for v in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def check_picture(path: Path) -> None:
+    """Raise an InputError unless a picture can be written there; its folder is made."""
+    if path.suffix.lower() not in PICTURES:
+        raise InputError(f"A picture is a file that ends in {', '.join(PICTURES)}; got {str(path)!r}.")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(
+            f"A picture needs a folder; {path.parent} cannot be made: {error.strerror}. Choose another --picture."
+        ) from None
+    if path.is_dir() or not os.access(path if path.exists() else path.parent, os.W_OK):
+        raise InputError(f"A picture is a file that can be written; {path} cannot. Choose another --picture.")
 
 
 def draw(made: Standings, path: Path) -> None:

@@ -8,6 +8,7 @@ import io
 import json
 import math
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from .published import ENOUGH, is_study, paper_name, published
@@ -260,12 +261,19 @@ def too_wide(head: Sequence[str], shown: Sequence[int]) -> str:
 
 
 def foreign(results: Results) -> list[str]:
-    """The files and lines that were not runs, listed and counted."""
-    if not results.foreign:
+    """The files and lines that do not count, listed and counted."""
+    return skipped(results.foreign)
+
+
+def skipped(found: Sequence[tuple[Path, str]]) -> list[str]:
+    """The same for files and lines with their reasons."""
+    if not found:
         return []
-    shown = [f"{path} ({reason})" for path, reason in results.foreign[:5]]
-    more = f" and {len(results.foreign) - 5} more" if len(results.foreign) > 5 else ""
-    return [f"Skipped {len(results.foreign)} files or lines that are not runs: {'; '.join(shown)}{more}."]
+    shown = [f"{path} ({reason})" for path, reason in found[:5]]
+    more = f" and {len(found) - 5} more" if len(found) > 5 else ""
+    return [
+        f"Skipped {len(found)} files or lines that are no runs, or not the ones that count: {'; '.join(shown)}{more}."
+    ]
 
 
 def _rows(results: Results, problem: str) -> list[list[str]]:

@@ -55,5 +55,6 @@ def order(label: str) -> tuple[int, str]:
 
 def save(figure: Any, path: Path) -> None:
     """Write the picture with no date inside, so that the same data give the same file."""
-    figure.savefig(path, bbox_inches="tight", metadata={"Software": None})
+    dates = {".svg": "Date", ".pdf": "CreationDate"}
+    figure.savefig(path, bbox_inches="tight", metadata={dates.get(path.suffix.lower(), "Software"): None})
     pyplot().close(figure)

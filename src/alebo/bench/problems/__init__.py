@@ -11,7 +11,7 @@ from dataclasses import replace
 from functools import partial
 from importlib import import_module
 
-from alebo import InputError
+from alebo import AleboError, InputError
 
 from ..._seeds import generator
 from . import functions
@@ -124,7 +124,19 @@ PAPER = ("branin-100", "gramacy-100", "hartmann6-100", "hartmann6-1000", "hartma
 def problem(name: str) -> Problem:
     """The problem of that name, or the one that `module:factory` (a third party's) points at."""
     found = resolve(name, PROBLEMS, "problem")
-    made = found() if callable(found) and not isinstance(found, Problem) else found
+    made = found
+    if callable(found) and not isinstance(found, Problem):
+        try:
+            made = found()
+        except AleboError:
+            raise
+        except Exception as error:
+            if name in PROBLEMS:  # a defect of ours: its traceback is wanted
+                raise
+            raise InputError(
+                f"A problem's factory takes nothing and returns an alebo.bench.Problem; {name!r} raised "
+                f"{type(error).__name__}: {error}. Mend the factory."
+            ) from error
     if not isinstance(made, Problem):
         raise InputError(f"A problem's factory returns an alebo.bench.Problem; {name!r} gave {type(made).__name__}.")
     return made

@@ -133,6 +133,11 @@ def resolve(name: str, known: Mapping[str, Any], kind: str, extra: Sequence[str]
                 f"A {kind} of your own is written module:name; {name!r} cannot be imported: {error}. "
                 "Check that the module is importable from here and holds that name."
             ) from None
+        except Exception as error:  # the module's own code
+            raise InputError(
+                f"A {kind} of your own is written module:name; {name!r} cannot be imported: "
+                f"{type(error).__name__}: {error}. Mend the module."
+            ) from error
     names = [*known, *extra]
     near = difflib.get_close_matches(name, names, n=1)
     hint = f"Did you mean {near[0]!r}? " if near else ""

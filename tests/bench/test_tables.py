@@ -7,6 +7,7 @@ import csv
 import io
 import json
 import math
+import re
 from pathlib import Path
 
 import numpy as np
@@ -290,3 +291,15 @@ def test_no_z_score_with_too_few_runs() -> None:
     assert few.z is None
     assert enough.published_se is not None
     assert enough.z == pytest.approx((enough.mean - 0.7493) / math.hypot(enough.se, enough.published_se))
+
+
+def test_the_tables_that_the_documents_name_can_be_printed():
+    root = Path(__file__).parents[2]
+    pages = [root / "README.md", *sorted((root / "docs").glob("*.md"))]
+    calls = {c for page in pages for c in re.findall(r"alebo bench (table results[^`(\n]*)", page.read_text())}
+    assert len(calls) >= 3
+    for call in calls:
+        words = call.replace("results", str(root / "results")).split()
+        some = [] if "--problem" in words else ["--problem", "gramacy-100,hexapod-72"]  # all of them take long
+        done = CliRunner().invoke(app, [*words, *some])
+        assert done.exit_code == 0, f"{call}: {done.exception}"

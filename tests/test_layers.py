@@ -26,6 +26,7 @@ RANK = {
     "geometry": 1,
     "models": 1,
     "_tasks": 1,
+    "_table": 1,
     "_match": 2,
     "history": 2,
     "acquisition": 2,

@@ -10,6 +10,7 @@ import pytest
 
 import alebo
 from alebo import AtMost, Categorical, Fixed, Float, InputError, Int, Minimize, Optimizer, Source, Space, StudyError
+from alebo.runner._origins import check_sources, origins
 
 SPACE = Space(
     [Float("gain", 0, 1), Float("rate", 1e-4, 1, log=True), Int("layers", 1, 5), Categorical("kind", ["a", "b"])]
@@ -311,13 +312,92 @@ def test_a_stored_study_keeps_its_sources(tmp_path: Path) -> None:
         study.tell(t.number, value(t.params))
         twin.tell(u.number, value(u.params))
         study = alebo.Study.open(tmp_path / "new.journal")
-    again = alebo.Study.create(tmp_path / "new.journal", SPACE, GOALS, seed=1, sources=["old.csv"])  # not read again
+    again = alebo.Study.create(
+        tmp_path / "new.journal", SPACE, GOALS, seed=1, sources=[tmp_path / "old.csv"]
+    )  # not read
     assert again.history.sources[0].digest == one(old).digest
     with pytest.raises(StudyError, match="begun with 1, and got 2"):
         alebo.Study.create(tmp_path / "new.journal", SPACE, GOALS, seed=1, sources=["old.csv", "b.csv"])
     alebo.Study.create(tmp_path / "plain.journal", SPACE, GOALS)
     with pytest.raises(StudyError, match="begun with none, and got 1"):
         alebo.Study.create(tmp_path / "plain.journal", SPACE, GOALS, sources=[old])
+
+
+def test_another_source_than_it_was_begun_with_is_refused(tmp_path: Path) -> None:
+    for name, seed in (("old", 0), ("other", 1)):
+        searched(seed=seed).save(tmp_path / f"{name}.json")
+    old, other = Optimizer.load(tmp_path / "old.json"), Optimizer.load(tmp_path / "other.json")
+    fewer = Optimizer(Space(SPACE.parameters[:3]), GOALS, method="sobol")
+    for trial in fewer.ask(5):
+        fewer.tell(trial.number, value({"kind": "a", **trial.params}))
+    fewer.save(tmp_path / "fewer.json")
+
+    def begun(name: str, sources) -> alebo.Study:
+        return alebo.Study.create(tmp_path / f"{name}.journal", SPACE, GOALS, sources=sources)
+
+    def refused(name: str, sources, message: str) -> None:
+        with pytest.raises(StudyError, match=f"keeps its sources; .*begun with {message}.*Leave the sources out"):
+            begun(name, sources)
+
+    kept = begun("file", [tmp_path / "old.json"]).history.sources[0]
+    refused("file", [tmp_path / "other.json"], "old.json, and got other.json")
+    refused(
+        "file", [Source(tmp_path / "old.json", columns={"loss": "error"})], 'old.json, and got old.json with {"columns"'
+    )
+    refused("file", [old], "old.json, and got data ")
+    assert begun("file", ()).history.sources[0].digest == kept.digest
+    begun("given", Source(tmp_path / "fewer.json", given={"kind": "a"}))
+    begun("given", Source(tmp_path / "fewer.json", given={"kind": "a"}))
+    refused(
+        "given",
+        Source(tmp_path / "fewer.json", given={"kind": "b"}),
+        'fewer.json with .*"a".*got fewer.json with .*"b"',
+    )
+    begun("memory", [old, other])
+    begun("memory", [other, old])  # in any order
+    refused("memory", [old, searched(seed=2)], "data [0-9a-f]+, data [0-9a-f]+, and got data ")
+    begun("study", [begun_with_trials(tmp_path / "march.journal", "march")])
+    begun("study", [alebo.Study.open(tmp_path / "march.journal", name="march")])
+    refused("study", [begun_with_trials(tmp_path / "april.journal", "april")], "study march, and got study april")
+
+
+def begun_with_trials(path: Path, name: str) -> alebo.Study:
+    study = alebo.Study.create(path, SPACE, GOALS, method=alebo.methods.Sobol(), name=name)
+    for t in study.ask(5):
+        study.tell(t.number, value(t.params))
+    return study
+
+
+def test_a_study_moved_with_its_sources_goes_on(tmp_path: Path) -> None:
+    (tmp_path / "runs").mkdir()
+    searched().save(tmp_path / "runs" / "old.json")
+    alebo.Study.create(tmp_path / "runs" / "new.journal", SPACE, GOALS, sources=[tmp_path / "runs" / "old.json"])
+    (tmp_path / "runs").rename(tmp_path / "elsewhere")
+    moved = alebo.Study.create(
+        tmp_path / "elsewhere" / "new.journal", SPACE, GOALS, sources=[tmp_path / "elsewhere" / "old.json"]
+    )
+    assert len(moved.history.sources) == 1
+
+
+def test_a_source_is_known_without_its_place_where_a_database_is_shared() -> None:
+    opt = Optimizer(SPACE, GOALS)
+    for data, what in (
+        ("/there/old.csv", "old.csv"),
+        ("march/study.toml", "march/study.toml"),
+        ("postgresql://me:secret@host/lab?password=secret#march", "lab#march"),
+        (
+            Source("old.csv", name="2019", given={"kind": np.float64(2)}),
+            'old.csv with {"given": {"kind": 2.0}, "name": "2019"}',
+        ),
+    ):
+        assert origins(data, opt, "postgresql://host/database") == [what]
+
+
+def test_a_study_of_an_earlier_version_compares_their_number_only() -> None:
+    stored = {"sources": [{}]}
+    check_sources("here", stored, "a.csv", Optimizer(SPACE, GOALS))
+    with pytest.raises(StudyError, match=r"begun with a\.csv, and got b\.csv"):
+        check_sources("here", {**stored, "origins": ["a.csv"]}, "b.csv", Optimizer(SPACE, GOALS))
 
 
 def test_a_study_does_not_learn_from_itself(tmp_path: Path) -> None:

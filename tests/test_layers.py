@@ -62,6 +62,8 @@ SIBLINGS = {
     ("space", "parameters"),
     ("_stored", "_schema"),
     ("space", "_show"),
+    ("space", "_checks"),
+    ("goals", "_checks"),
     ("sources", "_saving"),
     ("runner", "integrations"),
     ("integrations", "report"),

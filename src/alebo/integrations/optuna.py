@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .. import __version__
+from .._checks import whole
 from .._errors import InputError, StudyError
 from .._propose import as_method, propose
 from .._seeds import derive
@@ -103,8 +104,8 @@ class EmbeddingSampler(BaseSampler):
                 "Sources are matched by the names of a search space; got sources without one. Give `search_space`, too."
             )
         self._chosen = method is not None  # else a study that is there keeps its own
-        self._seed = None if seed is None else int(seed)
-        self._budget = budget
+        self._seed = None if seed is None else whole("seed", seed, None, "Any whole number will do.")
+        self._budget = None if budget is None else whole("budget", budget, 1, "Leave it out if you do not know it.")
         self._independent = independent_sampler or RandomSampler(seed=None if seed is None else seed % 2**32)
         self._seen = IntersectionSearchSpace()
         self._compared: int | None = None  # the study whose sources are known to be the same

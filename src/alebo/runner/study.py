@@ -246,7 +246,7 @@ class Study(StoredTrials):
 
     # -- asking and telling -------------------------------------------------------------------------------------------
 
-    def enqueue(self, params: Mapping[str, Any]) -> None:
+    def enqueue(self, params: Mapping[str, Any] | Sequence[Any]) -> None:
         """Queue a point to be the next one asked, by whomever, as Optimizer.enqueue."""
         with self._storage.claims.asking():
             point = plain(self.space.canonical(params))

@@ -60,11 +60,11 @@ def test_beyond_the_bounds_the_scale_goes_on() -> None:
     at = 0.5 * (math.log(15.5) + math.log(16.5))
     assert _coordinates(Int("a", 1, 8, log=True), 16) == pytest.approx([2.0 * (at - low) / (high - low) - 1.0])
     assert _coordinates(Fixed("a", 3), 9).shape == (0,)
-    assert _coordinates(Categorical("a", "uv"), "v").tolist() == [-1.0, 1.0]
+    assert _coordinates(Categorical("a", ["u", "v"]), "v").tolist() == [-1.0, 1.0]
     wrong: list[tuple[Any, Any]] = [
         *((Float("a", 1.0, 2.0, log=True), v) for v in (0.0, -1.0, math.nan, math.inf)),
         *((Int("a", 1, 8, log=True), v) for v in (0, 0.5)),
-        (Categorical("a", "uv"), "w"),
+        (Categorical("a", ["u", "v"]), "w"),
     ]
     for p, value in wrong:
         with pytest.raises(InputError, match="'a' is"):

@@ -167,6 +167,18 @@ def test_values_of_other_ranges_do_not_stop_the_search(caplog: pytest.LogCapture
     assert "trial 0 had another value of 'x0'" in said[0]
 
 
+def test_trials_that_are_left_out_are_said_once(caplog: pytest.LogCaptureFixture) -> None:
+    study = optuna.create_study(sampler=EmbeddingSampler(TWO, method="sobol", seed=0))
+    for params in ({"a": 0.5}, {"a": 0.5, "b": 4}, {}):
+        study.add_trial(frozen(params=params))
+    study.add_trial(frozen(TrialState.FAIL, params={}))
+    for _ in range(3):
+        study.tell(study.ask(TWO), 1.0)
+    said = [r.getMessage() for r in caplog.records if r.name.startswith("alebo")]
+    assert len(said) == 1
+    assert "2 of 3 completed trials, trial 0 the first, do not, and are left out" in said[0]
+
+
 def test_trials_of_an_earlier_range_keep_their_place_and_are_not_misplaced() -> None:
     study = optuna.create_study(sampler=EmbeddingSampler({"a": FloatDistribution(0, 10)}, method="sobol", seed=0))
     study.optimize(lambda t: t.suggest_float("a", 0, 10), n_trials=4)

@@ -24,6 +24,7 @@ from ..history import History, State, Trial
 from ..methods import Method
 from ..methods import from_dict as method_from_dict
 from ..methods import to_dict as method_to_dict
+from ..parameters import check_value
 from ..sources import as_list
 from ..space import Int, Parameter, Space
 from ._hosts import check_host
@@ -109,7 +110,9 @@ class EmbeddingSampler(BaseSampler):
         self._independent = independent_sampler or RandomSampler(seed=None if seed is None else seed % 2**32)
         self._seen = IntersectionSearchSpace()
         self._compared: int | None = None  # the study whose sources are known to be the same
-        self._said: set[str] = set()  # names of which it was said that trials do not suggest them as they should
+        self._said: set[str] = (
+            set()
+        )  # names of which it was said that trials do not suggest them as they should; "": trials left out
 
     def reseed_rng(self) -> None:
         """New randomness for what is sampled independently; the embedding is the study's and stays."""
@@ -184,11 +187,23 @@ class EmbeddingSampler(BaseSampler):
         """Say, once for each name, what completed trials did not suggest, or not from the range of the search space."""
         absent: dict[str, int] = {}
         beyond: dict[str, int] = {}
-        for t, seen in zip(trials, ours, strict=True):
-            if t.state is TrialState.COMPLETE and seen.asked and not columns.distributions.keys() <= t.params.keys():
+        nowhere: list[int] = []
+        for t, seen in [(t, s) for t, s in zip(trials, ours, strict=True) if t.state is TrialState.COMPLETE]:
+            if not seen.asked and not seen.complete:
+                nowhere.append(t.number)
+            elif not columns.distributions.keys() <= t.params.keys():
                 absent |= {n: t.number for n in columns.distributions if n not in {*t.params, *absent, *self._said}}
-            if t.state is TrialState.COMPLETE and seen.asked and not seen.complete:
+            elif not seen.complete:
                 beyond |= {n: t.number for n in columns.beyond(t.params) if n not in {*beyond, *self._said}}
+        if nowhere and "" not in self._said:
+            log.warning(
+                "A trial counts where it has a value in the range of every name of `search_space`; %d of %d completed trials, "
+                "trial %d the first, do not, and are left out. Change `search_space`, or leave them where they are.",
+                len(nowhere),
+                sum(t.state is TrialState.COMPLETE for t in trials),
+                nowhere[0],
+            )
+            self._said.add("")
         self._said |= {*absent, *beyond}
         if absent:
             log.warning(
@@ -253,15 +268,14 @@ class _Columns:
 
     def beyond(self, params: Mapping[str, Any]) -> list[str]:
         """The names whose values here are none of this space."""
-        middle = self.decode(np.zeros(self.space.dimension))
-        return [n for n in middle if n in params and not self._fits({**middle, n: params[n]})]
-
-    def _fits(self, params: Mapping[str, Any]) -> bool:
-        try:
-            self.encode(params)
-        except (InputError, TypeError):
-            return False
-        return True
+        out: list[str] = []
+        for p in [p for p in self.space.parameters if p.name in params]:
+            value, d = params[p.name], self.stepped.get(p.name)
+            try:
+                check_value(p, value if d is None else round((value - d.low) / (d.step or 1)))
+            except (InputError, TypeError):
+                out.append(p.name)
+        return out
 
 
 def _goals(study: Study, trials: Sequence[FrozenTrial]) -> Goals:

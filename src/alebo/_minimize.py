@@ -60,7 +60,7 @@ def minimize(
         seed: Any whole number; another seed gives another run.
         method: A method such as `alebo.ALEBO(dim=8)`, or the name of one ("turbo"). Left out: the best default we know.
         goals: For an outcome to maximise, or with constraints; one objective.
-        x0: A point, or several (n x D), to evaluate first; with `y0` they are not evaluated.
+        x0: A point, or several (n x D), to evaluate first, within the budget; with `y0` they are not evaluated.
         y0: The known outcomes of `x0`.
         callback: `callback(trial, optimizer)` after every evaluation. True or StopIteration ends the run.
         timeout: Seconds after which no evaluation is started any more; those under way are waited for.

@@ -191,7 +191,9 @@ def test_shares_add_up_and_find_what_matters() -> None:
 
 
 def test_categories_and_constants_share_by_parameter() -> None:
-    space = Space([*(alebo.Float(f"x{i}", -1, 1) for i in range(9)), alebo.Categorical("c", "ab"), alebo.Fixed("k", 1)])
+    space = Space(
+        [*(alebo.Float(f"x{i}", -1, 1) for i in range(9)), alebo.Categorical("c", ["a", "b"]), alebo.Fixed("k", 1)]
+    )
     embedding = hypersphere(11, 4, 0).orthonormal()
     Y = embedding.domain.sample(20, 0)
     values = [float(embedding.up(y)[0]) for y in Y]

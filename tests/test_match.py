@@ -60,11 +60,11 @@ def test_beyond_the_bounds_the_scale_goes_on() -> None:
     at = 0.5 * (math.log(15.5) + math.log(16.5))
     assert _coordinates(Int("a", 1, 8, log=True), 16) == pytest.approx([2.0 * (at - low) / (high - low) - 1.0])
     assert _coordinates(Fixed("a", 3), 9).shape == (0,)
-    assert _coordinates(Categorical("a", "uv"), "v").tolist() == [-1.0, 1.0]
+    assert _coordinates(Categorical("a", ["u", "v"]), "v").tolist() == [-1.0, 1.0]
     wrong: list[tuple[Any, Any]] = [
         *((Float("a", 1.0, 2.0, log=True), v) for v in (0.0, -1.0, math.nan, math.inf)),
         *((Int("a", 1, 8, log=True), v) for v in (0, 0.5)),
-        (Categorical("a", "uv"), "w"),
+        (Categorical("a", ["u", "v"]), "w"),
     ]
     for p, value in wrong:
         with pytest.raises(InputError, match="'a' is"):
@@ -108,8 +108,8 @@ def test_numbers_with_commas_and_choices_in_cells() -> None:
     kind = Categorical("kind", ["a", 2, True])
     for cell, choice in (("a", "a"), (" a ", "a"), ("'a", "a"), ("2", 2), (2, 2), ("True", True), ("z", "z")):
         assert Text({"kind": cell}).param("kind", kind) == choice
-    with pytest.raises(InputError, match=r"^line 7, column 'gain' holds numbers; got 'x'"):
-        Text({"gain": "x"}, line=7).param("gain", ONE.parameters[0])
+    with pytest.raises(InputError, match=r"^old\.csv, line 7, column 'gain' holds numbers; got 'x'"):
+        Text({"gain": "x"}, where="old.csv, line 7").param("gain", ONE.parameters[0])
     with pytest.raises(InputError, match=r"^column 'loss' holds numbers; got '1,5'"):
         Text({"loss": "1,5"}).outcome("loss")
     states = [("complete", True), (" Complete ", True), ("", True), (None, True), ("failed", False), ("pending", False)]
@@ -125,8 +125,8 @@ def test_the_columns_of_a_file(tmp_path: Path) -> None:
         read = list(found.rows)
         assert [r.params.get("a") for r in read] == ["1", "3"]
         assert [getattr(r, "comma") for r in read] == [separator == ";"] * 2  # noqa: B009
-        assert getattr(read[0], "line") == 2  # noqa: B009
-    (tmp_path / "old.csv").write_text("\n1,2\n")
+        assert getattr(read[0], "where") == f"{tmp_path}/old.csv, line 2"  # noqa: B009
+    (tmp_path / "old.csv").write_text("\n , \n1,2\n")
     with pytest.raises(InputError, match="line of column names"):
         _from_csv(tmp_path / "old.csv")
     (tmp_path / "old.csv").write_bytes(b"\xff\xfe\x00")

@@ -10,6 +10,7 @@ import pytest
 
 import alebo
 from alebo import AtMost, Categorical, Fixed, Float, InputError, Int, Minimize, Optimizer, Source, Space, StudyError
+from alebo.runner._origins import check_sources, origins
 
 SPACE = Space(
     [Float("gain", 0, 1), Float("rate", 1e-4, 1, log=True), Int("layers", 1, 5), Categorical("kind", ["a", "b"])]
@@ -143,12 +144,88 @@ def test_a_large_source_is_thinned_and_keeps_its_best(tmp_path: Path) -> None:
         ("gain,loss\n0.1,1\n", "Two are needed"),
         ("gain,loss\n0.1,1\n0.2,broken\n", "line 3, column 'loss' holds numbers"),
         ("", "line of column names"),
+        ("gain,loss\n0.1,1\n0,2,2\n", r"old.csv, line 3: '2' stands in a column without a name.*0\.7, not 0,7"),
+        ("gain,b,loss\n0,5,0.3,1.2\n", r"old.csv, line 2: '1.2' stands in a column without a name"),
+        ("gain,loss,\n0,5,1.2\n", r"old.csv, line 2: '1.2' stands in a column without a name"),
+        ("gain,loss,gain\n0.1,1,2\n0.2,2,3\n", r"old.csv, line 1: .*'gain' comes twice. Rename one"),
+        ('gain,loss\n0.1,1\n0.2,"2"3\n', r"old.csv, line 3: it is no CSV.*quotes"),
+        ("gain,loss\n0.1,1\n0.2,\0\n", r"old.csv, line 3 is not: save the spreadsheet as CSV"),
     ],
 )
 def test_a_source_that_teaches_nothing_is_refused(tmp_path: Path, rows: str, message: str) -> None:
     (tmp_path / "old.csv").write_text(rows)
     with pytest.raises(InputError, match=message):
         one(tmp_path / "old.csv", Space([Float("gain", 0, 1)]))
+
+
+@pytest.mark.parametrize(
+    ("text", "encoding"),
+    [
+        ("gain, 'b , loss\n0.1, 0.5, 1\n0.2, 0.5, 2\n", "utf-8"),
+        ("sep=;\ngain;'b;loss\n0,1;0,5;1\n0,2;0,5;2\n", "utf-8"),
+        ("\nsep=;\r\ngain;'b;loss\r\n0,1;0,5;1\r\n\r\n0,2;0,5;2\r\n", "utf-8-sig"),
+        ("gain\t'b\tloss\n0.1\t0.5\t1\n0.2\t0.5\t2\n", "utf-16"),
+        ("gain,'b,loss,\n0.1,0.5,1,\n0.2,0.5,2,,\n", "utf-8"),
+        (",gain,'b,loss\n0,0.1,0.5,1\n1,0.2,0.5,2\n", "utf-8"),
+        ('"gain","\'b","loss"\n"0.1","0.5","1"\n"0.2","0.5","2"\n', "utf-8"),
+    ],
+    ids=["spaces", "sep=", "sep= after an empty line", "utf-16", "empty surplus", "index of a frame", "quotes"],
+)
+def test_a_table_is_read_as_spreadsheets_write_it(tmp_path: Path, text: str, encoding: str) -> None:
+    (tmp_path / "old.csv").write_bytes(text.encode(encoding))
+    task = one(tmp_path / "old.csv", Space([Float("gain", 0, 1), Float("'b", 0, 1)]))
+    assert np.allclose(task.X, [[-0.8, 0.0], [-0.6, 0.0]])
+    assert task.means["loss"].tolist() == [1.0, 2.0]
+
+
+def test_a_row_that_ends_early_lacks_its_last_cells(tmp_path: Path) -> None:
+    (tmp_path / "old.csv").write_text("gain,kind,loss,state\n0.1,a,1\n0.2,None,2,complete\n0.3,b\n0.4\n")
+    space = Space([Float("gain", 0, 1), Categorical("kind", ["a", "b", "None"])])
+    task = one(tmp_path / "old.csv", space)
+    assert task.means["loss"].tolist() == [1.0, 2.0]
+    assert any("3 rows have fewer cells than there are columns (line 2)" in words for words in task.said)
+    assert any("2 of 4 evaluations failed, were pending or have no finite outcome" in words for words in task.said)
+
+
+def test_a_cell_that_is_not_there_is_no_choice(tmp_path: Path) -> None:
+    (tmp_path / "old.csv").write_text("gain,loss,kind\n0.1,1,None\n0.2,2\n0.3,3,a\n")
+    task = one(tmp_path / "old.csv", Space([Float("gain", 0, 1), Categorical("kind", ["a", "None"])]))
+    assert task.means["loss"].tolist() == [1.0, 3.0]
+    assert any("1 of 3 evaluations have values that parameters cannot have" in words for words in task.said)
+
+
+def test_a_file_that_is_no_text_is_refused(tmp_path: Path) -> None:
+    head = "gain,loss\n" + "0.1,1\n" * 4000
+    (tmp_path / "old.csv").write_bytes(head.encode() + b"0.2,\xff\n")
+    with pytest.raises(InputError, match=r"old.csv cannot be read after line \d+.*CSV UTF-8"):
+        one(tmp_path / "old.csv", Space([Float("gain", 0, 1)]))
+
+
+def test_the_messages_name_the_file_and_the_way_out(tmp_path: Path) -> None:
+    (tmp_path / "old.csv").write_text("gain,loss\n0.1,1\n0.2,2\n")
+    with pytest.raises(InputError, match=r"source 'old' \(.*old.csv\) lacks 'rate'"):
+        one(tmp_path / "old.csv")
+    with pytest.raises(InputError, match=r"says something of 'c'.*It has 'gain'\. .*`given`, or leave it out there"):
+        one(Source(tmp_path / "old.csv", given={"c": 3}), Space([Float("gain", 0, 1)]))
+    with pytest.raises(InputError, match=r"says something of 'loss'.*It has 'gain'\."):
+        one(Source(tmp_path / "old.csv", given={"loss": 3}), Space([Float("gain", 0, 1)]))
+    with pytest.raises(InputError, match=r"says something of 'c'.*It has 'gain', 'loss'\. .*`columns`"):
+        one(Source(tmp_path / "old.csv", columns={"c": "d"}), Space([Float("gain", 0, 1)]))
+
+
+def test_missing_values_of_a_frame_are_empty_cells() -> None:
+    pd = pytest.importorskip("pandas")
+    cells = {"gain": [0.1, 0.2, None, 0.4], "kind": ["a", "b", "a", None], "loss": [1.0, None, 2.0, 3.0]}
+    plain = pd.DataFrame({**cells, "loss_sem": [0.1, 0.1, 0.1, None], "state": ["complete", None, None, None]})
+    space = Space([Float("gain", 0, 1), Categorical("kind", ["a", "b", None])])
+    tasks = [one(frame, space) for frame in (plain, plain.convert_dtypes())]
+    for task in tasks:
+        assert task.means["loss"].tolist() == [1.0, 3.0]
+        assert task.sems["loss"][0] == 0.1
+        assert np.isnan(task.sems["loss"][1])
+    assert tasks[0].digest == tasks[1].digest
+    with pytest.raises(InputError, match="'gain' comes twice"):
+        one(pd.concat([plain, plain[["gain"]]], axis=1), space)
 
 
 @pytest.mark.parametrize("data", [3, {"a": 1}, "nowhere.csv", [1, 2]])
@@ -235,13 +312,92 @@ def test_a_stored_study_keeps_its_sources(tmp_path: Path) -> None:
         study.tell(t.number, value(t.params))
         twin.tell(u.number, value(u.params))
         study = alebo.Study.open(tmp_path / "new.journal")
-    again = alebo.Study.create(tmp_path / "new.journal", SPACE, GOALS, seed=1, sources=["old.csv"])  # not read again
+    again = alebo.Study.create(
+        tmp_path / "new.journal", SPACE, GOALS, seed=1, sources=[tmp_path / "old.csv"]
+    )  # not read
     assert again.history.sources[0].digest == one(old).digest
     with pytest.raises(StudyError, match="begun with 1, and got 2"):
         alebo.Study.create(tmp_path / "new.journal", SPACE, GOALS, seed=1, sources=["old.csv", "b.csv"])
     alebo.Study.create(tmp_path / "plain.journal", SPACE, GOALS)
     with pytest.raises(StudyError, match="begun with none, and got 1"):
         alebo.Study.create(tmp_path / "plain.journal", SPACE, GOALS, sources=[old])
+
+
+def test_another_source_than_it_was_begun_with_is_refused(tmp_path: Path) -> None:
+    for name, seed in (("old", 0), ("other", 1)):
+        searched(seed=seed).save(tmp_path / f"{name}.json")
+    old, other = Optimizer.load(tmp_path / "old.json"), Optimizer.load(tmp_path / "other.json")
+    fewer = Optimizer(Space(SPACE.parameters[:3]), GOALS, method="sobol")
+    for trial in fewer.ask(5):
+        fewer.tell(trial.number, value({"kind": "a", **trial.params}))
+    fewer.save(tmp_path / "fewer.json")
+
+    def begun(name: str, sources) -> alebo.Study:
+        return alebo.Study.create(tmp_path / f"{name}.journal", SPACE, GOALS, sources=sources)
+
+    def refused(name: str, sources, message: str) -> None:
+        with pytest.raises(StudyError, match=f"keeps its sources; .*begun with {message}.*Leave the sources out"):
+            begun(name, sources)
+
+    kept = begun("file", [tmp_path / "old.json"]).history.sources[0]
+    refused("file", [tmp_path / "other.json"], "old.json, and got other.json")
+    refused(
+        "file", [Source(tmp_path / "old.json", columns={"loss": "error"})], 'old.json, and got old.json with {"columns"'
+    )
+    refused("file", [old], "old.json, and got data ")
+    assert begun("file", ()).history.sources[0].digest == kept.digest
+    begun("given", Source(tmp_path / "fewer.json", given={"kind": "a"}))
+    begun("given", Source(tmp_path / "fewer.json", given={"kind": "a"}))
+    refused(
+        "given",
+        Source(tmp_path / "fewer.json", given={"kind": "b"}),
+        'fewer.json with .*"a".*got fewer.json with .*"b"',
+    )
+    begun("memory", [old, other])
+    begun("memory", [other, old])  # in any order
+    refused("memory", [old, searched(seed=2)], "data [0-9a-f]+, data [0-9a-f]+, and got data ")
+    begun("study", [begun_with_trials(tmp_path / "march.journal", "march")])
+    begun("study", [alebo.Study.open(tmp_path / "march.journal", name="march")])
+    refused("study", [begun_with_trials(tmp_path / "april.journal", "april")], "study march, and got study april")
+
+
+def begun_with_trials(path: Path, name: str) -> alebo.Study:
+    study = alebo.Study.create(path, SPACE, GOALS, method=alebo.methods.Sobol(), name=name)
+    for t in study.ask(5):
+        study.tell(t.number, value(t.params))
+    return study
+
+
+def test_a_study_moved_with_its_sources_goes_on(tmp_path: Path) -> None:
+    (tmp_path / "runs").mkdir()
+    searched().save(tmp_path / "runs" / "old.json")
+    alebo.Study.create(tmp_path / "runs" / "new.journal", SPACE, GOALS, sources=[tmp_path / "runs" / "old.json"])
+    (tmp_path / "runs").rename(tmp_path / "elsewhere")
+    moved = alebo.Study.create(
+        tmp_path / "elsewhere" / "new.journal", SPACE, GOALS, sources=[tmp_path / "elsewhere" / "old.json"]
+    )
+    assert len(moved.history.sources) == 1
+
+
+def test_a_source_is_known_without_its_place_where_a_database_is_shared() -> None:
+    opt = Optimizer(SPACE, GOALS)
+    for data, what in (
+        ("/there/old.csv", "old.csv"),
+        ("march/study.toml", "march/study.toml"),
+        ("postgresql://me:secret@host/lab?password=secret#march", "lab#march"),
+        (
+            Source("old.csv", name="2019", given={"kind": np.float64(2)}),
+            'old.csv with {"given": {"kind": 2.0}, "name": "2019"}',
+        ),
+    ):
+        assert origins(data, opt, "postgresql://host/database") == [what]
+
+
+def test_a_study_of_an_earlier_version_compares_their_number_only() -> None:
+    stored = {"sources": [{}]}
+    check_sources("here", stored, "a.csv", Optimizer(SPACE, GOALS))
+    with pytest.raises(StudyError, match=r"begun with a\.csv, and got b\.csv"):
+        check_sources("here", {**stored, "origins": ["a.csv"]}, "b.csv", Optimizer(SPACE, GOALS))
 
 
 def test_a_study_does_not_learn_from_itself(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ._errors import InputError
@@ -24,6 +25,36 @@ def whole(name: str, value: Any, least: int | None, way_out: str) -> int:
             f"`{name} <= {MOST}` must hold; got a number of about {number.bit_length() * 0.30103:.0f} digits. {way_out}"
         )
     return number
+
+
+def listed(given: Any, rule: str, way_out: str = "Put one in brackets: [...].") -> tuple[Any, ...]:
+    """The members of a list, or an InputError where it is none: one object, a text, None."""
+    if not isinstance(given, str | bytes):
+        try:
+            return tuple(given)
+        except TypeError:
+            pass
+    raise InputError(f"{rule}; got {given!r:.80}. {way_out}")
+
+
+def named(names: Sequence[str], given: Any) -> Mapping[str, Any]:
+    """A point as a mapping; where it is a sequence, its values are in the order of the names."""
+    if isinstance(given, Mapping):
+        return given
+    values = given.tolist() if hasattr(given, "tolist") else given
+    if not isinstance(values, list | tuple) or len(values) != len(names):
+        known = ", ".join(names[:5]) + (", ..." if len(names) > 5 else "")
+        raise InputError(
+            f"A point is a mapping of names to values, or a list of {len(names)} values in the order of the space; got "
+            f"{given!r:.60}. The order is {known}."
+        )
+    return dict(zip(names, values, strict=True))
+
+
+def callable_or_none(name: str, given: Any) -> None:
+    """Refuse what is to be called later and cannot be."""
+    if given is not None and not callable(given):
+        raise InputError(f"`{name}` must be callable; got {given!r:.60}. Pass the function itself, or leave it out.")
 
 
 def prepared_ahead(ahead: int | None, workers: int) -> int:

@@ -48,17 +48,19 @@ class Row:
 class Text(Row):
     """One row of a table, by column: of text, or of the values of a DataFrame."""
 
-    def __init__(self, cells: Mapping[str, Any], *, comma: bool = False, line: int | None = None) -> None:
+    def __init__(self, cells: Mapping[str, Any], *, comma: bool = False, where: str = "") -> None:
         state = str(cells.get("state") or "complete").strip().lower()
         super().__init__(cells, {}, state == "complete")
         object.__setattr__(self, "comma", comma)
-        object.__setattr__(self, "line", line)
+        object.__setattr__(self, "where", where)
 
     def param(self, name: str, p: Any) -> Any:
         """The value of a parameter: a number, or the choice that is written so."""
         value = self.params.get(name)
         if isinstance(p, Categorical):
-            same = [c for c in p.choices if c == value or str(c) == str(value).strip().removeprefix("'")]
+            same = [c for c in p.choices if c == value]
+            if not same and value is not None:
+                same = [c for c in p.choices if str(c) == str(value).strip().removeprefix("'")]
             return same[0] if same else value
         if isinstance(value, str) and isinstance(p, Float | Int):
             return self._number(value, name)
@@ -82,8 +84,8 @@ class Text(Row):
         try:
             return float(text.replace(",", ".") if getattr(self, "comma", False) else text)
         except ValueError:
-            line = getattr(self, "line", None)
-            at = f"line {line}, " if line else ""
+            where = getattr(self, "where", "")
+            at = f"{where}, " if where else ""
             raise InputError(
                 f"{at}column {column!r} holds numbers; got {text!r:.40}. Correct it, or empty the cell."
             ) from None
@@ -93,16 +95,28 @@ class Matcher:
     """What the names of the present study are called in a source, and what they were where it does not have them."""
 
     def __init__(
-        self, name: str, space: Space, goals: Goals, given: Mapping[str, Any], columns: Mapping[str, str]
+        self,
+        name: str,
+        space: Space,
+        goals: Goals,
+        given: Mapping[str, Any],
+        columns: Mapping[str, str],
+        file: str | None = None,
     ) -> None:
-        self.name, self.space, self.goals = name, space, goals
+        self.name, self.space, self.goals, self.file = name, space, goals, file
         self.given, self.columns = dict(given), dict(columns)
-        known = {*space.names, *goals.outcomes}
-        for what in (*self.given, *self.columns):
-            if what not in known or (what in self.given and what not in space.names):
-                near = difflib.get_close_matches(what, list(known), n=1)
-                hint = f" Did you mean {near[0]!r}?" if near else ""
-                raise self.wrong(f"says something of {what!r}, which the present study does not have.{hint}")
+        for where, names, known in (
+            ("given", self.given, space.names),
+            ("columns", self.columns, (*space.names, *goals.outcomes)),
+        ):
+            for what in names:
+                if what not in known:
+                    near = difflib.get_close_matches(what, known, n=1)
+                    way = f"Did you mean {near[0]!r}?" if near else f"It has {_listed(known)}."
+                    raise self.wrong(
+                        f"says something of {what!r}, which the present study does not have. {way} Correct the name in "
+                        f"`{where}`, or leave it out there."
+                    )
         for p in space.parameters:
             if p.name in self.given:
                 try:
@@ -111,8 +125,8 @@ class Matcher:
                     raise self.wrong(f"states a value of {p.name!r} that it cannot have: {error}") from None
 
     def wrong(self, what: str) -> InputError:
-        """The error that names the source."""
-        return InputError(f"The source {self.name!r} {what}")
+        """The error that names the source, and its file."""
+        return InputError(f"The source {self.name!r}{f' ({self.file})' if self.file else ''} {what}")
 
     def task(self, rows: Iterable[Row], names: Sequence[str]) -> Task:
         """The evaluations that can be learned from; what is left out is said in the task."""

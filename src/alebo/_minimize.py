@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ._checks import prepared_ahead, whole
+from ._checks import callable_or_none, prepared_ahead, whole
 from ._errors import EvaluationError, InputError
 from ._failures import FailureLimit, full_stop
 from ._result import Result, result_of, values_of
@@ -60,7 +60,7 @@ def minimize(
         seed: Any whole number; another seed gives another run.
         method: A method such as `alebo.ALEBO(dim=8)`, or the name of one ("turbo"). Left out: the best default we know.
         goals: For an outcome to maximise, or with constraints; one objective.
-        x0: A point, or several (n x D), to evaluate first; with `y0` they are not evaluated.
+        x0: A point, or several (n x D), to evaluate first, within the budget; with `y0` they are not evaluated.
         y0: The known outcomes of `x0`.
         callback: `callback(trial, optimizer)` after every evaluation. True or StopIteration ends the run.
         timeout: Seconds after which no evaluation is started any more; those under way are waited for.
@@ -151,6 +151,7 @@ class _Run:
         view: Progress | None,
         deadline: float | None,
     ) -> None:
+        callable_or_none("callback", callback)
         self.opt, self.f, self.limit, self.callback = opt, f, limit, callback
         self.view, self.deadline = view, deadline
         self.made = self.failed = 0
@@ -311,6 +312,11 @@ def _start(opt: Optimizer, x0: ArrayLike | None, y0: Any) -> None:
         raise InputError(f"`x0` is a point of {len(opt.space)} values or a list of them; got shape {X.shape}.")
     points = [dict(zip(opt.space.names, row.tolist(), strict=True)) for row in X]
     if y0 is None:
+        if opt.budget is not None and len(points) > opt.budget:
+            raise InputError(
+                f"Every point of `x0` is evaluated and counts against `budget`; got {len(points)} points and a budget of "
+                f"{opt.budget}. Raise the budget to {len(points)} or more, leave points out, or give their outcomes as `y0`."
+            )
         for point in points:
             opt.enqueue(point)
         return

@@ -10,6 +10,7 @@ from typing import Any, ClassVar, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from ._checks import listed
 from ._errors import InputError
 
 Array: TypeAlias = NDArray[np.float64]
@@ -132,20 +133,20 @@ class Goals:
     """
 
     def __init__(self, goals: Sequence[Goal] | Goal) -> None:
-        listed: tuple[Goal, ...] = (
-            (goals,) if isinstance(goals, Minimize | Maximize | AtMost | AtLeast | Cost) else tuple(goals)
-        )
-        for g in listed:
+        one = isinstance(goals, Minimize | Maximize | AtMost | AtLeast | Cost)
+        rule = "Goals are Minimize, Maximize, AtMost, AtLeast and Cost, one or a list of them"
+        way = f"Write Minimize({goals!r:.60})." if isinstance(goals, str) else "Write Minimize('loss'), say."
+        self.goals: tuple[Goal, ...] = (goals,) if one else listed(goals, rule, way)
+        for g in self.goals:
             if not isinstance(g, Minimize | Maximize | AtMost | AtLeast | Cost):
                 raise InputError(
                     f"Goals are Minimize, Maximize, AtMost, AtLeast and Cost; got {g!r}. Write Minimize('loss'), say."
                 )
-        self.goals = listed
         self.objectives: tuple[Minimize | Maximize, ...] = tuple(
-            g for g in listed if isinstance(g, Minimize | Maximize)
+            g for g in self.goals if isinstance(g, Minimize | Maximize)
         )
-        self.constraints: tuple[AtMost | AtLeast, ...] = tuple(g for g in listed if isinstance(g, AtMost | AtLeast))
-        costs = tuple(g for g in listed if isinstance(g, Cost))
+        self.constraints: tuple[AtMost | AtLeast, ...] = tuple(g for g in self.goals if isinstance(g, AtMost | AtLeast))
+        costs = tuple(g for g in self.goals if isinstance(g, Cost))
         self.cost: Cost | None = costs[0] if costs else None
         if not self.objectives:
             raise InputError("Goals need one objective or more; got none. Add Minimize(...) or Maximize(...).")
@@ -154,7 +155,7 @@ class Goals:
         names = [g.outcome for g in self.objectives]
         if len(set(names)) < len(names):
             raise InputError(f"Each objective is a different outcome; got {names}. Remove the repeated one.")
-        for g in listed:
+        for g in self.goals:
             if not isinstance(g.outcome, str) or not g.outcome:
                 raise InputError(f"An outcome's name is a text; got {g.outcome!r:.60}. Write Minimize('loss'), say.")
         for c in self.constraints:
@@ -168,7 +169,7 @@ class Goals:
                     f"A reference is a finite number or None; {g.outcome!r} has {g.reference!r:.60}. Leave it out."
                 )
         self._check_contradictions()
-        self.outcomes: tuple[str, ...] = tuple(dict.fromkeys(g.outcome for g in listed))
+        self.outcomes: tuple[str, ...] = tuple(dict.fromkeys(g.outcome for g in self.goals))
 
     def _check_contradictions(self) -> None:
         for name in {c.outcome for c in self.constraints}:

@@ -115,11 +115,11 @@ class Optimizer:
         used = {t.note.get(ENQUEUED) for t in self.history}
         return tuple(p for k, p in enumerate(self.queue) if k not in used)
 
-    def enqueue(self, params: Mapping[str, Any]) -> None:
+    def enqueue(self, params: Mapping[str, Any] | Sequence[Any]) -> None:
         """Queue a point, such as your present settings, to be the next one asked. It counts against the budget.
 
         Args:
-            params: A value for every parameter of the space.
+            params: A value for every parameter of the space, by name or in its order.
 
         >>> import alebo
         >>> opt = alebo.Optimizer(alebo.Space([alebo.Float("gain", 0, 1)]), alebo.Minimize("loss"), method="sobol")

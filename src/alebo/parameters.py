@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import difflib
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import MISSING, dataclass, fields
 from decimal import Decimal
 from typing import Any, TypeAlias
 
@@ -209,6 +210,8 @@ class Categorical:
 
     def __init__(self, name: str, choices: Iterable[Any]) -> None:
         object.__setattr__(self, "name", name)
+        if isinstance(choices, str | bytes) or not isinstance(choices, Iterable):
+            raise InputError(f"The choices of {name!r} are a list; got {choices!r:.60}. Write ['a', 'b'], say.")
         object.__setattr__(self, "choices", tuple(choices))
         if len(self.choices) < 2:
             raise InputError(
@@ -297,6 +300,17 @@ def parameter_from(name: str, spec: Any) -> Parameter:
         makers = {"float": Float, "fidelity": Fidelity, "int": Int, "categorical": Categorical, "fixed": Fixed}
         if kind not in makers:
             raise InputError(f"`type` of {name!r} is one of {sorted(makers)}; got {kind!r}.")
+        known = [f for f in fields(makers[kind]) if f.name != "name"]
+        unknown = [k for k in spec if k not in [f.name for f in known]]
+        if unknown:
+            near = difflib.get_close_matches(str(unknown[0]), [f.name for f in known], n=1)
+            hint = f"Did you mean {near[0]!r}?" if near else "Leave it out."
+            raise InputError(
+                f"A {kind} has {', '.join(f.name for f in known)}; {name!r} has {unknown[0]!r}, too. {hint}"
+            )
+        lacking = [f.name for f in known if f.name not in spec and f.default is MISSING]
+        if lacking:
+            raise InputError(f"A {kind} needs {lacking[0]!r}; {name!r} has {sorted(spec)}. Add it.")
         try:
             made: Parameter = makers[kind](name, **spec)
         except TypeError as error:

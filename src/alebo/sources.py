@@ -13,6 +13,7 @@ from typing import Any
 from ._errors import InputError, StudyError
 from ._match import Matcher, Row, Text
 from ._saving import read as read_saved
+from ._table import Table
 from ._tasks import Task
 from ._urls import is_url, redact
 from .goals import Goals
@@ -61,12 +62,11 @@ class Source:
         """The data as a study with this space and these goals sees them; what cannot be used is said, or refused."""
         found = _opened(self.data)
         name = self.name or found.name or "source"
-        matcher = Matcher(name, space, goals, self.given, self.columns)
-        task = matcher.task(found.rows, found.names)
+        file = redact(os.fspath(self.data)) if isinstance(self.data, str | os.PathLike) else None
+        task = Matcher(name, space, goals, self.given, self.columns, file).task(found.rows, found.names)
         same = found.space == space and not self.given and not self.columns
-        return replace(
-            task, embedding=searched(found.method, found.history, space, goals, found.seed) if same else None
-        )
+        embedding = searched(found.method, found.history, space, goals, found.seed) if same else None
+        return replace(task, said=(*task.said, *found.said), embedding=embedding)
 
     def place(self) -> tuple[str, str] | None:
         """Storage and name of a source that is a stored study, to notice a study that would learn from itself."""
@@ -90,6 +90,7 @@ class _Opened:
     seed: int = 0
     where: str | None = None
     known_as: str | None = None  # the name in its storage, where people call it otherwise
+    said: list[str] = field(default_factory=list)  # what was found while the rows were read
 
 
 def _opened(data: Any) -> _Opened:
@@ -99,13 +100,31 @@ def _opened(data: Any) -> _Opened:
     if all(hasattr(data, part) for part in ("space", "goals", "history")):  # an Optimizer or a Study
         return _from_study(data)
     if hasattr(data, "columns") and hasattr(data, "to_dict"):  # a pandas DataFrame, which may not be installed
-        names = tuple(map(str, data.columns))
-        cells = (data[column].tolist() for column in data.columns)
-        return _Opened([Text(dict(zip(names, row, strict=True))) for row in zip(*cells, strict=True)], names)
+        return _from_frame(data)
     raise InputError(
         "A source is a Study, an Optimizer, a Result, a DataFrame, or the path of a study.toml, a stored study, a saved "
         f"Optimizer or a CSV file; got {type(data).__name__}. Wrap it in alebo.Source(...) to say more about it."
     )
+
+
+def _from_frame(frame: Any) -> _Opened:
+    """The rows of a DataFrame. What pandas calls missing (NaN, NA, None, NaT) is an empty cell."""
+    names = tuple(map(str, frame.columns))
+    twice = sorted({n for n in names if names.count(n) > 1})
+    if twice:
+        raise InputError(
+            f"Every column of a DataFrame has a name of its own; {twice[0]!r} comes twice. Rename one of them."
+        )
+    cells = (_present(frame[column]) for column in frame.columns)
+    return _Opened([Text(dict(zip(names, row, strict=True))) for row in zip(*cells, strict=True)], names)
+
+
+def _present(column: Any) -> list[Any]:
+    """The values of a column; None where one is missing."""
+    values = list(column.tolist())
+    if not hasattr(column, "isna"):  # a table of another library
+        return values
+    return [None if gone else v for v, gone in zip(values, column.isna().tolist(), strict=True)]
 
 
 def _from_study(study: Any, name: str | None = None) -> _Opened:
@@ -163,27 +182,25 @@ def _runner() -> Any:
 
 
 def _from_csv(path: Path) -> _Opened:
-    import csv
+    table = Table.opened(path)
+    if not table.header[0] and "column 1" not in table.header:  # the index of a data frame
+        table = replace(table, header=("column 1", *table.header[1:]))
+    names = tuple(filter(None, table.header))
+    said: list[str] = []
 
-    try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            first = file.readline()
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"A CSV file is UTF-8 text; {path} cannot be read: {error}.") from None
-    separator = max(",;\t", key=first.count)
-    names = tuple(next(iter(csv.reader([first], delimiter=separator)), ()))
-    if not names or not first.strip():
-        raise InputError(f"A CSV file begins with a line of column names; {path} does not. Add one.")
+    def rows() -> Iterator[Row]:
+        short: list[int] = []
+        for line, cells in table.rows():
+            if len(cells) < len(names):
+                short.append(line)
+            yield Text(cells, comma=table.separator == ";", where=f"{path}, line {line}")
+        if short:
+            count = f"{len(short)} rows have" if len(short) > 1 else "1 row has"
+            said.append(
+                f"{count} fewer cells than there are columns (line {short[0]}); the missing ones count as empty."
+            )
 
-    def rows() -> Iterator[Row]:  # one after the other: the file may be larger than memory
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            reader = csv.reader(file, delimiter=separator)
-            next(reader, None)
-            for cells in reader:
-                if any(cell.strip() for cell in cells):
-                    yield Text(dict(zip(names, cells, strict=False)), comma=separator == ";", line=reader.line_num)
-
-    return _Opened(rows(), names, path.stem)
+    return _Opened(rows(), names, path.stem, said=said)
 
 
 def learned_from(

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from . import _show
+from ._checks import listed, named
 from ._errors import InputError
 from .parameters import Categorical as Categorical
 from .parameters import Fidelity as Fidelity
@@ -32,8 +33,8 @@ class Space:
     """
 
     def __init__(self, parameters: Sequence[Parameter], constraints: Sequence[LinearConstraint] = ()) -> None:
-        self.parameters: tuple[Parameter, ...] = tuple(parameters)
-        self.constraints: tuple[LinearConstraint, ...] = tuple(constraints)
+        self.parameters: tuple[Parameter, ...] = listed(parameters, "A Space is made of a list of parameters")
+        self.constraints: tuple[LinearConstraint, ...] = listed(constraints, "`constraints` of a Space is a list")
         for p in self.parameters:
             if not isinstance(p, Float | Int | Categorical | Fixed):
                 raise InputError(
@@ -68,10 +69,10 @@ class Space:
         self._log = np.array([p.log for _, p in self._numeric], dtype=bool)
         self._int = np.array([isinstance(p, Int) for _, p in self._numeric], dtype=bool)
         self._grid = [(j, p) for j, (_, p) in enumerate(self._numeric) if isinstance(p, Float) and p.gridded]
-        half = np.where(self._int, 0.5, 0.0)
+        # half a bin: the first and the last value of a grid get a whole bin, like the others
+        half = self._half = np.where(self._int, 0.5, 0.0)
         for j, p in self._grid:
             half[j] = 0.5 * (p.step or 0.0)
-        self._half = half  # half a bin: the first and the last value of a grid get a whole bin, like the others
         low = np.array([p.low for _, p in self._numeric], dtype=float)
         high = np.array([p.high for _, p in self._numeric], dtype=float)
         self._ends = (low, high)
@@ -244,9 +245,9 @@ class Space:
             out[p.name] = p.choices[int(np.argmax(x[where]))]
         return out
 
-    def canonical(self, params: Mapping[str, Any]) -> Params:
+    def canonical(self, params: Mapping[str, Any] | Sequence[Any]) -> Params:
         """The same values, checked, in the order and in the plain types of this space (no NumPy numbers)."""
-        self.check(params)
+        self.check(params := named(self.names, params))
         out: Params = {}
         for p in self.parameters:
             value = params[p.name]

@@ -175,7 +175,7 @@ CASES: dict[str, Callable[[], Array]] = {
     ),
     "bo-mixed-noise": lambda: run(
         METHODS["bo"](initial=6),
-        alebo.Space([alebo.Int("i", 0, 5), alebo.Categorical("c", "ab"), *cube(8).parameters]),
+        alebo.Space([alebo.Int("i", 0, 5), alebo.Categorical("c", ["a", "b"]), *cube(8).parameters]),
         lambda x, p, n: (float((p["i"] - 2) ** 2 + (p["c"] == "a") + x[5] ** 2) + _noise(n, 0.3), 0.3),
         14,
     ),

@@ -235,6 +235,9 @@ def test_bad_input_is_refused_with_a_message() -> None:
         EmbeddingSampler(method="alebbo")
     with pytest.raises(alebo.InputError, match="method"):
         EmbeddingSampler(method=3)  # type: ignore[arg-type]
+    for wrong in ({"budget": "x"}, {"budget": 0}, {"seed": "x"}, {"seed": 0.5}):
+        with pytest.raises(alebo.InputError, match=next(iter(wrong))):
+            EmbeddingSampler(DISTRIBUTIONS, **wrong)  # type: ignore[arg-type]
     with pytest.raises(alebo.InputError, match="free parameter"):
         EmbeddingSampler({"a": FloatDistribution(1, 1)})
 

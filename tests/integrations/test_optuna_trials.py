@@ -129,6 +129,67 @@ def test_a_trial_that_says_nothing_of_this_space_keeps_its_place(params: dict[st
     )
 
 
+def test_a_name_that_was_not_suggested_counts_as_proposed() -> None:
+    goals = Goals(alebo.Minimize("value 0"))
+    x = COLUMNS.encode({"a": 0.5, "b": 4}).tolist()
+    seen = _trial(frozen(params={"a": 0.5}, system_attrs=stored(COLUMNS, x, [0.1])), COLUMNS, goals, None)
+    assert (seen.state, seen.x.tolist(), seen.asked, seen.note) == (State.COMPLETE, x, True, {"k": 1})
+    assert seen.y is not None
+    moved = _trial(frozen(params={"a": -0.5}, system_attrs=stored(COLUMNS, x, [0.1])), COLUMNS, goals, None)
+    assert (moved.x.tolist(), moved.y) == (COLUMNS.encode({"a": -0.5, "b": 4}).tolist(), None)
+    failed = _trial(frozen(TrialState.FAIL, params={}, system_attrs=stored(COLUMNS, x, [0.1])), COLUMNS, goals, None)
+    assert (failed.state, failed.x.tolist(), failed.asked) == (State.FAILED, x, True)
+
+
+def test_conditional_parameters_do_not_stop_the_search(caplog: pytest.LogCaptureFixture) -> None:
+    space = {f"x{i}": FloatDistribution(0, 1) for i in range(6)}
+
+    def objective(trial: optuna.Trial) -> float:
+        x = [trial.suggest_float(f"x{i}", 0, 1) for i in range(5)]
+        return sum(x) + (trial.suggest_float("x5", 0, 1) if x[0] < 0.4 else 0.0)
+
+    study = optuna.create_study(sampler=EmbeddingSampler(space, method="sobol", seed=0))
+    study.optimize(objective, n_trials=12)
+    assert len({t.params["x1"] for t in study.trials}) == 12
+    said = [r.getMessage() for r in caplog.records if r.name.startswith("alebo")]
+    assert len(said) == 1
+    assert "did not suggest 'x5'" in said[0]
+    assert "Leave them out of `search_space`" in said[0]
+
+
+def test_values_of_other_ranges_do_not_stop_the_search(caplog: pytest.LogCaptureFixture) -> None:
+    space = {"x0": FloatDistribution(0, 1), "x1": FloatDistribution(0, 1)}
+    study = optuna.create_study(sampler=EmbeddingSampler(space, method="sobol", seed=0))
+    study.optimize(lambda t: t.suggest_float("x0", 2, 3) + t.suggest_float("x1", 0, 1), n_trials=8)
+    assert len({t.params["x1"] for t in study.trials}) == 8
+    said = [r.getMessage() for r in caplog.records if r.name.startswith("alebo")]
+    assert len(said) == 1
+    assert "trial 0 had another value of 'x0'" in said[0]
+
+
+def test_trials_that_are_left_out_are_said_once(caplog: pytest.LogCaptureFixture) -> None:
+    study = optuna.create_study(sampler=EmbeddingSampler(TWO, method="sobol", seed=0))
+    for params in ({"a": 0.5}, {"a": 0.5, "b": 4}, {}):
+        study.add_trial(frozen(params=params))
+    study.add_trial(frozen(TrialState.FAIL, params={}))
+    for _ in range(3):
+        study.tell(study.ask(TWO), 1.0)
+    said = [r.getMessage() for r in caplog.records if r.name.startswith("alebo")]
+    assert len(said) == 1
+    assert "2 of 3 completed trials, trial 0 the first, do not, and are left out" in said[0]
+
+
+def test_trials_of_an_earlier_range_keep_their_place_and_are_not_misplaced() -> None:
+    study = optuna.create_study(sampler=EmbeddingSampler({"a": FloatDistribution(0, 10)}, method="sobol", seed=0))
+    study.optimize(lambda t: t.suggest_float("a", 0, 10), n_trials=4)
+    narrow = _Columns({"a": FloatDistribution(0, 1)})
+    goals = Goals(alebo.Minimize("value 0"))
+    for theirs in study.trials:
+        seen = _trial(theirs, narrow, goals, None)
+        assert seen.complete == (theirs.params["a"] <= 1)
+        assert seen.asked == seen.complete
+
+
 def test_values_that_do_not_count() -> None:
     goals = Goals(alebo.Minimize("value 0"))
     assert _outcomes(frozen(), goals) == {"value 0": (3.0, None)}

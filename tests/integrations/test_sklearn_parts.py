@@ -176,6 +176,11 @@ def test_choices_of_every_kind() -> None:
             _Choices(given)
 
 
+def test_a_wrong_key_of_a_parameter_is_named() -> None:
+    with pytest.raises(alebo.InputError, match=r"'depth' has 'hihg', too. Did you mean 'high'\?"):
+        _Choices({"depth": {"type": "int", "low": 1, "hihg": 9}})
+
+
 def test_distributions_of_scipy() -> None:
     assert _distribution("a", stats.uniform(2, 3)) == Float("a", 2.0, 5.0)
     assert _distribution("a", stats.loguniform(1e-2, 10)) == Float("a", 0.01, 10.0, log=True)

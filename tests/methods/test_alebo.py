@@ -349,7 +349,7 @@ def test_the_search_goes_on_among_rounded_points():
     space = Space(
         [Float(f"x{i}", 0.0, 1.0) for i in range(12)]
         + [Int(f"n{i}", 0, 4) for i in range(4)]
-        + [Categorical(f"c{i}", "abc") for i in range(4)]
+        + [Categorical(f"c{i}", ["a", "b", "c"]) for i in range(4)]
     )
     embedding = alebo.geometry.hypersphere(space.dimension, 4, 0).orthonormal()
     points = embedding.domain.sample(20, 0)

@@ -217,3 +217,64 @@ def test_a_method_that_cannot_do_it_says_so_before_the_first_evaluation() -> Non
         "Methods that are",
         "alebo",
     )
+
+
+def test_one_object_or_a_text_where_a_list_belongs() -> None:
+    gain = Float("gain", 0, 1)
+    refused(InputError, lambda: Space(gain), "list of parameters", "Float(name='gain'", "brackets")  # type: ignore[arg-type]
+    refused(InputError, lambda: Space(None), "list of parameters", "None")  # type: ignore[arg-type]
+    rule = LinearConstraint({"gain": 1}, 1)
+    refused(InputError, lambda: Space([gain], rule), "`constraints`", "is a list", "brackets")  # type: ignore[arg-type]
+    space = Space([gain])
+    refused(InputError, lambda: Optimizer(space, None), "Goals are Minimize", "None", "Minimize('loss')")  # type: ignore[arg-type]
+    refused(InputError, lambda: Optimizer(space, "loss"), "Goals are", "'loss'. Write Minimize('loss')")  # type: ignore[arg-type]
+    refused(InputError, lambda: alebo.minimize(sphere, space, goals="gain"), "Write Minimize('gain')")  # type: ignore[arg-type]
+    for choices in ("abc", b"abc", 3, None):
+        refused(InputError, lambda c=choices: alebo.Categorical("k", c), "choices of 'k' are a list", repr(choices))
+    assert alebo.Categorical("k", (c for c in "ab")).choices == ("a", "b")
+
+
+def test_plain_data_of_a_parameter_with_a_wrong_key() -> None:
+    for spec, words in (
+        ({"type": "int", "low": 1, "hihg": 9}, ["int has low, high, log", "'k' has 'hihg'", "Did you mean 'high'"]),
+        ({"low": 1, "high": 9, "zzz": 3}, ["float has low, high, log, step, digits", "'zzz'", "Leave it out"]),
+        ({"low": 1}, ["float needs 'high'", "'k' has ['low']", "Add it"]),
+        ({"choices": "abc"}, ["choices of 'k' are a list", "'abc'"]),
+        ({"value": 3, "low": 1}, ["fixed has value", "'low'"]),
+    ):
+        refused(InputError, lambda s=spec: Space.from_dict({"k": s}), *words)
+    assert Space.from_dict({"k": {"type": "int", "low": 1, "high": 9}}).names == ("k",)
+
+
+def test_points_in_the_order_of_the_space() -> None:
+    space = Space([Float("a", 0, 1), alebo.Int("n", 1, 9), alebo.Categorical("k", ["x", "y"])])
+    opt = Optimizer(space, Minimize("loss"), method="sobol")
+    for given in ([0.1, 2, "x"], (0.1, 2, "x"), np.array([0.1, 2, "x"], dtype=object), {"k": "x", "n": 2, "a": 0.1}):
+        opt.enqueue(given)
+    assert [t.params for t in opt.ask(4)] == [{"a": 0.1, "n": 2, "k": "x"}] * 4
+    for wrong in ([0.1, 2], "abc", 3, None, [[0.1, 2, "x"]]):
+        refused(InputError, lambda w=wrong: opt.enqueue(w), "list of 3 values", repr(wrong), "a, n, k")
+    refused(InputError, lambda: opt.enqueue([0.1, 2, "z"]), "'k' is one of")
+    assert opt.queued == ()
+
+
+def test_what_could_not_be_called_is_refused_before_the_first_evaluation() -> None:
+    calls: list[Any] = []
+    refused(
+        InputError,
+        lambda: alebo.minimize(calls.append, [(-1, 1)] * D, budget=5, callback="x"),  # type: ignore[arg-type]
+        "`callback` must be callable",
+        "'x'",
+    )
+    assert calls == []
+
+
+def test_more_first_points_than_the_budget_are_refused_before_the_first_evaluation() -> None:
+    calls: list[Any] = []
+    x0 = [[0.1 * k] * D for k in range(5)]
+    words = ["counts against `budget`", "5 points", "a budget of 3", "Raise the budget to 5"]
+    refused(InputError, lambda: alebo.minimize(calls.append, [(-1, 1)] * D, budget=3, x0=x0), *words)
+    assert calls == []
+    known = alebo.minimize(sphere, [(-1, 1)] * D, budget=3, method="sobol", x0=x0, y0=[1.0] * 5)  # told, not evaluated
+    assert len(known.trace) == 8
+    assert alebo.minimize(sphere, [(-1, 1)] * D, budget=5, method="sobol", x0=x0).nfev == 5

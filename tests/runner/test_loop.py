@@ -42,6 +42,7 @@ GOAL = alebo.Minimize("loss")
         ({"max_failed": 0.0}, r"`0 < max_failed <= 1` must hold"),
         ({"max_failed": 1.01}, r"`0 < max_failed <= 1` must hold"),
         ({"max_failed": True}, r"`0 < max_failed <= 1` must hold"),
+        ({"callback": "x"}, r"`callback` must be callable; got 'x'"),
     ],
 )
 def test_limits_are_refused_beyond_their_edges(wrong: dict[str, Any], words: str) -> None:
@@ -58,6 +59,9 @@ def test_limits_are_taken_at_their_edges(tmp_path: Path) -> None:
     _set_budget(study, 1)
     assert study.budget == 1
     assert alebo.run(study, fn.sphere, budget=1).asked == 1
+    for name in ("callback", "on_step", "on_start"):
+        with pytest.raises(alebo.InputError, match=f"`{name}` must be callable"):
+            alebo.run(study, fn.sphere, budget=2, **{name: "x"})
 
 
 @pytest.mark.parametrize(("made", "failed", "ends"), [(9, 9, False), (10, 5, False), (10, 6, True), (40, 21, True)])

@@ -121,9 +121,10 @@ def test_a_study_keeps_the_sources_it_was_begun_with(had: int, got: int, refused
     """Without any it is opened with those it has; with others it is not."""
     stored = {"sources": [{}] * had} if had else {}
     given = [f"{k}.csv" for k in range(got)]
+    opt = alebo.Optimizer(SPACE, GOAL)
     if refused:
         with pytest.raises(alebo.StudyError, match=f"here was begun with {had or 'none'}, and got {got}"):
-            check_sources("here", stored, given)
+            check_sources("here", stored, given, opt)
     else:
-        check_sources("here", stored, given)
-        assert check_sources("here", stored, None) is None
+        check_sources("here", stored, given, opt)
+        assert check_sources("here", stored, None, opt) is None

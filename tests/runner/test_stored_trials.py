@@ -157,12 +157,13 @@ def test_an_outcome_is_in_hand_until_it_is_written(tmp_path: Path) -> None:
 
 
 def test_the_sources_of_a_study_are_those_it_was_begun_with() -> None:
-    check_sources("here", {"sources": [1, 2]}, ())
-    check_sources("here", {"sources": [1, 2]}, ["a.csv", "b.csv"])
-    check_sources("here", {}, ())
+    opt = alebo.Optimizer(alebo.Space.from_bounds([(-1, 1)] * 3), alebo.Minimize("loss"))
+    check_sources("here", {"sources": [1, 2]}, (), opt)
+    check_sources("here", {"sources": [1, 2]}, ["a.csv", "b.csv"], opt)
+    check_sources("here", {}, (), opt)
     for stored, words in (({"sources": [1, 2]}, "begun with 2, and got 1"), ({}, "begun with none, and got 1")):
         with pytest.raises(alebo.StudyError, match=words):
-            check_sources("here", stored, "a.csv")
+            check_sources("here", stored, "a.csv", opt)
 
 
 def test_a_machine_is_known_by_its_name_its_boot_and_its_container(monkeypatch: pytest.MonkeyPatch) -> None:

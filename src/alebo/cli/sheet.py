@@ -8,11 +8,14 @@ import io
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .._errors import InputError, StudyError
+from .._table import FORMULA as _FORMULA
+from .._table import cells_of, check_names, rows_below, said_separator
+from .._table import unguarded as unguarded
 
 if TYPE_CHECKING:
     from ..history import Trial
@@ -22,7 +25,6 @@ if TYPE_CHECKING:
 _NUMBER = r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?"
 _VALUE = re.compile(rf"({_NUMBER})(?:\s*(?:\+-|\+/-|±)\s*({_NUMBER}))?")
 _WITH_UNIT = re.compile(rf"({_NUMBER})\s*[^\d\s.,;+-][^;]*")
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")
 NOTHING = "Nothing of this file was stored."
 
 
@@ -112,11 +114,6 @@ def guarded(text: str) -> str:
     return "'" + text if text.startswith(_FORMULA) and not _VALUE.fullmatch(text) else text
 
 
-def unguarded(text: str) -> str:
-    """The text that `guarded` wrote."""
-    return text[1:] if text.startswith("'") and text[1:].startswith(_FORMULA) else text
-
-
 def written(
     header: Sequence[str],
     rows: Iterable[Mapping[str, str]],
@@ -142,39 +139,19 @@ def read(path: Path, known: Iterable[str]) -> Sheet:
     newline = "\r\n" if "\r\n" in text else "\n"
     lines = text.replace("\r\n", "\n").replace("\r", "\n").removesuffix("\n").split("\n")
     skip = next((i for i, line in enumerate(lines) if line.strip()), 0)
-    named = re.fullmatch(r"sep=(.)", lines[skip].strip())  # a line that Excel writes
+    named = said_separator(lines[skip])
     if named:
         skip += 1
     if skip >= len(lines) or not lines[skip].strip():
         raise InputError(f"{path}, line 1: a sheet begins with the names of its columns; this file is empty. {NOTHING}")
     wanted = set(known)
     first = lines[skip]
-    separator = named.group(1) if named else max(",;\t", key=lambda s: len(wanted & set(_cells(first, s))))
-    header = _cells(first, separator)
-    twice = sorted({name for name in header if name and header.count(name) > 1})
-    if twice:
-        raise InputError(
-            f"{path}, line {skip + 1}: every column has a name of its own; {twice[0]!r} comes twice. {NOTHING}"
-        )
+    separator = named or max(",;\t", key=lambda s: len(wanted & set(cells_of(first, s))))
+    header = cells_of(first, separator)
     sheet = Sheet(path, tuple(header), (), separator, newline)
-    rows: list[tuple[int, dict[str, str]]] = []
-    body = csv.reader(io.StringIO("\n".join(lines[skip + 1 :]) + "\n", newline=""), delimiter=separator, strict=True)
-    try:
-        for cells in body:
-            line = body.line_num + skip + 1
-            row: dict[str, str] = {}
-            for i, cell in enumerate(cells):
-                name = header[i] if i < len(header) else ""
-                if name:
-                    row[name] = unguarded(cell.strip())
-                elif cell.strip():
-                    why = f"{cell.strip()[:40]!r} stands in a column without a name."
-                    raise sheet.refuse(line, None, f"{why} A comma inside a number, perhaps? Write 0.7, not 0,7.")
-            if any(row.values()):
-                rows.append((line, row))
-    except csv.Error as error:
-        raise sheet.refuse(body.line_num + skip + 1, None, f"it is no CSV: {error}. Check the quotes.") from None
-    return Sheet(path, tuple(header), tuple(rows), separator, newline)
+    check_names(header, skip + 1, sheet.refuse)
+    body = (line + "\n" for line in lines[skip + 1 :])
+    return replace(sheet, rows=tuple(rows_below(body, header, separator, skip + 1, sheet.refuse)))
 
 
 def _text(path: Path) -> str:
@@ -195,13 +172,6 @@ def _text(path: Path) -> str:
             f"A sheet is text; {path} is not: save the spreadsheet as CSV, not as .xlsx or .ods. {NOTHING}"
         )
     return text
-
-
-def _cells(line: str, separator: str) -> list[str]:
-    try:
-        return [unguarded(c.strip()) for c in next(csv.reader([line], delimiter=separator), [])]
-    except csv.Error:
-        return []
 
 
 def number(text: str, name: str, *, comma: bool = False) -> Any:

@@ -7,6 +7,7 @@ point of the cube, its embedded coordinates, the method's note) as one attribute
 from __future__ import annotations
 
 import json
+import logging
 import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .. import __version__
+from .._checks import whole
 from .._errors import InputError, StudyError
 from .._propose import as_method, propose
 from .._seeds import derive
@@ -22,6 +24,7 @@ from ..history import History, State, Trial
 from ..methods import Method
 from ..methods import from_dict as method_from_dict
 from ..methods import to_dict as method_to_dict
+from ..parameters import check_value
 from ..sources import as_list
 from ..space import Int, Parameter, Space
 from ._hosts import check_host
@@ -43,15 +46,17 @@ if TYPE_CHECKING:
     from optuna.study import Study
     from optuna.trial import FrozenTrial
 
+log = logging.getLogger(__name__)
+
 FACTS = "alebo:sampler"  # the study's attribute: seed, method, version
-POINT = "alebo:point"  # a trial's attribute: x, y, note and the names they belong to
+POINT = "alebo:point"  # a trial's attribute: x, y, note and the names and ranges they belong to
 
 
 class EmbeddingSampler(BaseSampler):
     """Proposes all parameters of a trial together, by ALEBO or any other of our methods.
 
     `search_space` (Optuna's distributions, or an alebo.Space) binds names to the embedding's columns and is used from
-    the first trial on. Without it the sampler learns the space from completed trials, as Optuna's own samplers do, and
+    the first trial on; every trial suggests all of it. Without it the sampler learns the space from completed trials, as Optuna's own samplers do, and
     the first trial is random. Trials that run elsewhere are respected as pending; constraints come from
     `trial.set_constraint`, goals from the study's directions. `budget`, where known, helps a method to plan.
     `pruned` is "last" (a pruned trial counts with its last value, no better than the median of the completed trials and
@@ -100,11 +105,14 @@ class EmbeddingSampler(BaseSampler):
                 "Sources are matched by the names of a search space; got sources without one. Give `search_space`, too."
             )
         self._chosen = method is not None  # else a study that is there keeps its own
-        self._seed = None if seed is None else int(seed)
-        self._budget = budget
+        self._seed = None if seed is None else whole("seed", seed, None, "Any whole number will do.")
+        self._budget = None if budget is None else whole("budget", budget, 1, "Leave it out if you do not know it.")
         self._independent = independent_sampler or RandomSampler(seed=None if seed is None else seed % 2**32)
         self._seen = IntersectionSearchSpace()
         self._compared: int | None = None  # the study whose sources are known to be the same
+        self._said: set[str] = (
+            set()
+        )  # names of which it was said that trials do not suggest them as they should; "": trials left out
 
     def reseed_rng(self) -> None:
         """New randomness for what is sampled independently; the embedding is the study's and stays."""
@@ -128,10 +136,11 @@ class EmbeddingSampler(BaseSampler):
         limits = _limits(earlier, goals) if self._pruned == "last" else None
         tasks = () if self._sources is None else self._sources.tasks(goals)
         trials = tuple(_trial(t, columns, goals, limits) for t in earlier)
+        self._warn(earlier, trials, columns)
         history = History(trials, self._budget, sources=tasks)
         proposed = propose(self._method, history, columns.space, goals, 1, seed)[0]
         stored = {k: v for k, v in proposed.to_dict().items() if k in ("x", "y", "note")}
-        study._storage.set_trial_system_attr(trial._trial_id, POINT, {"names": columns.key, **stored})
+        study._storage.set_trial_system_attr(trial._trial_id, POINT, {**columns.keys, **stored})
         return columns.decode(proposed.x)
 
     def sample_independent(
@@ -174,6 +183,43 @@ class EmbeddingSampler(BaseSampler):
         study._storage.set_study_system_attr(study._study_id, FACTS, facts)
         return seed
 
+    def _warn(self, trials: Sequence[FrozenTrial], ours: Sequence[Trial], columns: _Columns) -> None:
+        """Say, once for each name, what completed trials did not suggest, or not from the range of the search space."""
+        absent: dict[str, int] = {}
+        beyond: dict[str, int] = {}
+        nowhere: list[int] = []
+        for t, seen in [(t, s) for t, s in zip(trials, ours, strict=True) if t.state is TrialState.COMPLETE]:
+            if not seen.asked and not seen.complete:
+                nowhere.append(t.number)
+            elif not columns.distributions.keys() <= t.params.keys():
+                absent |= {n: t.number for n in columns.distributions if n not in {*t.params, *absent, *self._said}}
+            elif not seen.complete:
+                beyond |= {n: t.number for n in columns.beyond(t.params) if n not in {*beyond, *self._said}}
+        if nowhere and "" not in self._said:
+            log.warning(
+                "A trial counts where it has a value in the range of every name of `search_space`; %d of %d completed trials, "
+                "trial %d the first, do not, and are left out. Change `search_space`, or leave them where they are.",
+                len(nowhere),
+                sum(t.state is TrialState.COMPLETE for t in trials),
+                nowhere[0],
+            )
+            self._said.add("")
+        self._said |= {*absent, *beyond}
+        if absent:
+            log.warning(
+                "Every trial suggests all names of `search_space`; trial %d did not suggest %s. What was proposed for them "
+                "counts instead. Leave them out of `search_space`: `independent_sampler` then samples them.",
+                min(absent.values()),
+                ", ".join(map(repr, absent)),
+            )
+        if beyond:
+            log.warning(
+                "Every trial suggests names from the ranges of `search_space`; trial %d had another value of %s, and counts as "
+                "failed. Give `search_space` the ranges of the objective, or leave these names out of it.",
+                min(beyond.values()),
+                ", ".join(map(repr, beyond)),
+            )
+
     def _same_sources(self, study: Study, had: Sequence[str], goals: Goals) -> None:
         """Refuse other sources than those that the study was begun with; looked at once for every study."""
         if study._study_id == self._compared:
@@ -195,6 +241,7 @@ class _Columns:
         self.stepped: dict[str, FloatDistribution | IntDistribution] = {}
         self.space = Space([self._parameter(name, d) for name, d in self.distributions.items()], rules)
         self.key = derive(0, *self.space.columns())
+        self.keys = {"names": self.key, "ranges": derive(0, *map(repr, self.distributions.items()))}
 
     def _parameter(self, name: str, d: BaseDistribution) -> Parameter:
         if isinstance(d, FloatDistribution | IntDistribution) and not d.single():
@@ -218,6 +265,17 @@ class _Columns:
         for name, d in self.stepped.items():
             ours[name] = round((ours[name] - d.low) / (d.step or 1))
         return self.space.encode(ours)
+
+    def beyond(self, params: Mapping[str, Any]) -> list[str]:
+        """The names whose values here are none of this space."""
+        out: list[str] = []
+        for p in [p for p in self.space.parameters if p.name in params]:
+            value, d = params[p.name], self.stepped.get(p.name)
+            try:
+                check_value(p, value if d is None else round((value - d.low) / (d.step or 1)))
+            except (InputError, TypeError):
+                out.append(p.name)
+        return out
 
 
 def _goals(study: Study, trials: Sequence[FrozenTrial]) -> Goals:
@@ -257,14 +315,17 @@ def _trial(frozen: FrozenTrial, columns: _Columns, goals: Goals, limits: tuple[f
         y = None if stored["y"] is None else np.asarray(stored["y"], dtype=float)
         note = dict(stored["note"])
     if frozen.state.is_finished() or x is None:  # what was evaluated counts, also where somebody fixed a value
-        if not set(columns.distributions) <= set(frozen.params):
+        proposed = {} if x is None else columns.decode(x)  # counts also where it was not suggested
+        params = {**proposed, **{n: frozen.params[n] for n in columns.distributions if n in frozen.params}}
+        if len(params) < len(columns.distributions):
             return nowhere
-        params = {name: frozen.params[name] for name in columns.distributions}
-        if x is None or columns.decode(x) != params:
+        if x is None or proposed != params:
             try:
                 x, y = columns.encode(params), None
-            except InputError:  # outside the ranges that hold now
-                return nowhere
+            except (InputError, TypeError):  # the space had other ranges then; or the objective has others
+                if stored is None or x is None or stored.get("ranges") != columns.keys["ranges"]:
+                    return nowhere
+                return Trial(frozen.number, columns.space.decode(x), x, y, state=State.FAILED, note=note)
     trial = Trial(frozen.number, columns.space.decode(x), x, y, note=note, asked=stored is not None)
     if frozen.state in (TrialState.RUNNING, TrialState.WAITING):
         return trial

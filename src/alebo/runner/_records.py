@@ -19,8 +19,10 @@ from ..methods import Method
 from ..methods import from_dict as method_from_dict
 from ..methods import to_dict as method_to_dict
 from ..optimizer import Optimizer
-from ..sources import as_list, learned_from
+from ..sources import learned_from
 from ..space import Float, Space
+from ._origins import check_sources as check_sources
+from ._origins import origins
 from ._waiting import waits
 
 if TYPE_CHECKING:
@@ -65,17 +67,9 @@ def meta_of(opt: Optimizer, name: str) -> dict[str, Any]:
 def learned(sources: Any, opt: Optimizer, where: str, name: str) -> dict[str, Any]:
     """What a new study at this place keeps of its sources, as plain data; nothing where it has none."""
     tasks = learned_from(sources, opt.space, opt.goals, opt.method, place=(where, name))
-    return {"sources": [task.to_dict() for task in tasks]} if tasks else {}
-
-
-def check_sources(where: str, stored: Mapping[str, Any], sources: Any) -> None:
-    """Refuse other sources than the study was begun with. Those are kept as they were then: their files may change or go."""
-    had, got = len(stored.get("sources", ())), len(as_list(sources))
-    if got and had != got:
-        raise StudyError(
-            f"A study keeps its sources; {where} was begun with {had or 'none'}, and got {got}. Choose another path (or name) "
-            "for a study that learns from them."
-        )
+    if not tasks:
+        return {}
+    return {"sources": [task.to_dict() for task in tasks], "origins": origins(sources, opt, where)}
 
 
 def _method_data(method: Method) -> dict[str, Any]:

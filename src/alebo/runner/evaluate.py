@@ -13,7 +13,7 @@ from math import inf
 from numbers import Real
 from typing import Any
 
-from .._checks import prepared_ahead, whole
+from .._checks import callable_or_none, prepared_ahead, whole
 from .._errors import InputError, StateError
 from .._failures import FailureLimit
 from ..history import State, Trial
@@ -78,7 +78,7 @@ def run(
     signal does not wait for them.
     """
     opened = study if isinstance(study, Study) else Study.open(study)
-    _check(f, budget, ahead, timeout, memory, max_failed)
+    _check(f, budget, ahead, timeout, memory, max_failed, callback=callback, on_step=on_step, on_start=on_start)
     _set_budget(opened, budget)
     pool = (
         OwnPool(f, workers or 1, timeout, memory, opened.seed)
@@ -125,8 +125,16 @@ def _finish(loop: _Loop) -> Optimizer:
 
 
 def _check(
-    f: Any, budget: int | None, ahead: int | None, timeout: float | None, memory: float | None, max_failed: float
+    f: Any,
+    budget: int | None,
+    ahead: int | None,
+    timeout: float | None,
+    memory: float | None,
+    max_failed: float,
+    **called: Any,
 ) -> None:
+    for name, call in called.items():
+        callable_or_none(name, call)
     if not callable(f):
         raise InputError(f"`f` must be callable with a dictionary of parameters; got {f!r:.60}.")
     limits: dict[str, Any] = {"timeout": timeout, "memory": memory}

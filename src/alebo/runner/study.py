@@ -83,7 +83,7 @@ class Study(StoredTrials):
             with study._storage.claims.asking():
                 study._begin(meta)
         stored = study._stored_meta() or meta
-        check_sources(study.where, stored, sources)
+        check_sources(study.where, stored, sources, opt)
         keeps = method is None and not needs_method(stored)  # the default may be another one than when it was begun
         compare(study.where, stored, {**meta, "method": stored.get("method")} if keeps else meta)
         study._load(stored, None if keeps else opt.method)
@@ -246,7 +246,7 @@ class Study(StoredTrials):
 
     # -- asking and telling -------------------------------------------------------------------------------------------
 
-    def enqueue(self, params: Mapping[str, Any]) -> None:
+    def enqueue(self, params: Mapping[str, Any] | Sequence[Any]) -> None:
         """Queue a point to be the next one asked, by whomever, as Optimizer.enqueue."""
         with self._storage.claims.asking():
             point = plain(self.space.canonical(params))

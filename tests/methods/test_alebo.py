@@ -137,6 +137,25 @@ def test_a_point_that_failed_is_not_proposed_again(goals, q):
     assert np.linalg.norm(failed[:, None] - failed, axis=-1)[~np.eye(len(failed), dtype=bool)].min() > 1e-3
 
 
+@pytest.mark.parametrize(
+    "method", [ALEBO(dim=2, initial=3, metric=Sampled(samples=2)), alebo.methods.Adaptive(initial=3)]
+)
+def test_a_failed_trial_without_parameters_is_nowhere(method):
+    """A host's own trials can fail before anything was suggested."""
+    space = Space([Float("a", 0.0, 1.0), Int("n", 1, 9), Float("b", 0.0, 1.0)])
+    opt = Optimizer(space, Minimize("v"), method=method, seed=0)
+    for _ in range(6):
+        t = opt.ask()[0]
+        opt.tell(t.number, float(t.params["a"]))
+    lost = [replace(t, number=6 + i, params={}, note={}, asked=False) for i, t in enumerate(opt.history.trials[:2])]
+    failed = [replace(t, x=np.zeros(3), y=None, outcomes={}, state=alebo.history.State.FAILED) for t in lost]
+    opt.history = replace(opt.history, trials=(*opt.history.trials, *failed))
+    for _ in range(4):
+        t = opt.ask()[0]
+        assert t.params.keys() == {"a", "n", "b"}
+        opt.tell(t.number, float(t.params["a"]))
+
+
 @pytest.mark.parametrize("kind", ["hypersphere", "gaussian", "hesbo"])
 def test_every_kind_of_embedding(kind):
     assert (

@@ -215,7 +215,7 @@ class FullSpaceArm:
         pending = torch.from_numpy(0.5 * (view.pending + 1.0)) if len(view.pending) else None
         if len(model.objectives) > 1:
             return model.acquisition(pending, seed)
-        failed = [view.space.snap(t.x) for t in view.history.failed]
+        failed = [view.space.snap(t.x) for t in view.history.failed if t.params]
         avoided = torch.from_numpy(0.5 * (np.array(failed) + 1.0)) if failed else None
         late = view.ends_within(LATE) and not view.search
         late = late and not model.noisy and not model.constraints and model.cost is None

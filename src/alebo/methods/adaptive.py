@@ -151,7 +151,8 @@ class Adaptive(Method):
         """
         history, D = view.history, view.space.dimension
         embedded, scattered = self._counts_of_first(view, any(arm.name == "embedding" for arm in arms))
-        started = len(history)  # failed ones count: the models learn to stay away from them
+        foreign = sum(not t.asked for t in history.failed)
+        started = len(history) - foreign  # its own that failed count: the models learn to stay away from them
         out: list[Suggestion] = []
         if started < embedded:
             first = MethodArm("embedding", ALEBO(initial=embedded))

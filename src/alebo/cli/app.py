@@ -164,7 +164,7 @@ _LearnFrom: TypeAlias = Annotated[
 def run(
     study: _Study = "study.toml",
     budget: Annotated[
-        int | None, typer.Option(help="Evaluations in all: more than before, to go on after the end.")
+        int | None, typer.Option(help="Evaluations in all, those already asked for included. It is kept for later.")
     ] = None,
     workers: Annotated[int | None, typer.Option(help="Evaluations at a time.")] = None,
     ahead: Annotated[int | None, typer.Option(help="Trials that are prepared while all workers are busy.")] = None,

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from .._errors import AleboError, InputError, StudyError
 from . import sheet as sheets
 from ._out import SHOWN, cell, err, measured, out, print_json, say, table
+from .budget import check_left
 from .plan import from_sheet, from_words, parse_words
 from .study import open_study
 
@@ -32,11 +33,15 @@ def ask(
     """The next points as a table, CSV or JSON."""
     if form not in ("table", "csv"):
         raise InputError(f"`--format` is table or csv; got {form!r}.")
-    study, _ = open_study(where, create=True, learn_from=learn_from)
+    if count < 1:
+        raise InputError(f"`--count` is a whole number of 1 or more; got {count}. Ask for one point or more.")
+    study, file = open_study(where, create=True, learn_from=learn_from)
     with study:
         space, outcomes = study.space, study.goals.outcomes
         layout = sheets.Layout.of(space, outcomes)
         before = _existing(output, layout) if output is not None and not force else None  # refused before asking
+        if not pending:
+            check_left(study, file, where, count)
         trials = list(study.history.pending) if pending else study.ask(count)
     if as_json:
         print_json([{"number": t.number, "params": t.params} for t in trials])

@@ -16,6 +16,7 @@ from ..progress import clock, number
 from ..runner import Step
 from ..runner import run as evaluate
 from ._out import err, out, print_json, say
+from .budget import check_given
 from .study import open_study
 
 if TYPE_CHECKING:
@@ -84,12 +85,13 @@ def _run(
     as_json: bool,
 ) -> None:
     remove_stale_folders()
-    study, file = open_study(where, create=True, program=True, learn_from=learn_from)
+    study, file = open_study(where, create=True, program=True, learn_from=learn_from, budget=budget)
     if file is None or file.evaluator is None:
         raise InputError(
             f"A run needs an [evaluator] with a command or a Python function; {redact(where)} has none. Add one, or "
             "drive the study by hand: alebo ask, then alebo tell."
         )
+    check_given(study, where, budget)
     logging.getLogger("alebo").addHandler(logging.NullHandler())  # failures are shown as events, once
     start = time.monotonic()
     before = study.history
@@ -160,4 +162,4 @@ def _conclude(opt: Optimizer, summary: dict[str, Any], where: str, *, as_json: b
         "failed in all.",
     )
     say(show, f"Its parameters: alebo best {where}     Everything: alebo report {where}")
-    say(show, f"Go on with more: alebo run {where} --budget {2 * (opt.budget or summary['made_now'])}")
+    say(show, f"Go on with more: alebo run {where} --budget {2 * max(opt.budget or 1, opt.asked)}")

@@ -14,6 +14,7 @@ from .._errors import InputError, MissingPartError, StateError, StudyError
 from .._text import printable
 from .._urls import redact
 from ._out import SHOWN, cell, err, measured, out, plain, print_json, say, table
+from .budget import settle
 from .sheet import guarded
 
 if TYPE_CHECKING:
@@ -23,11 +24,17 @@ if TYPE_CHECKING:
 
 
 def open_study(
-    where: str, *, create: bool, program: bool = False, learn_from: Sequence[str] = ()
+    where: str,
+    *,
+    create: bool,
+    program: bool = False,
+    learn_from: Sequence[str] = (),
+    budget: int | None = None,
 ) -> tuple[Study, StudyFile | None]:
     """The study of a study.toml (begun if `create`), or of a journal file or database address.
 
     `program`: check that the evaluator's program is there. `learn_from`: sources beside those that the file names.
+    `budget`: what the command was given, which comes before the file's.
     """
     from .. import runner
 
@@ -62,11 +69,11 @@ def open_study(
         file.goals,
         method=file.method if file.names_method else None,
         seed=file.seed,
-        budget=file.budget if create else None,  # looking at a study does not change it
         name=file.name,
         sources=[*file.sources, *learn_from] if create else (),
     )
-    if create:
+    if create:  # looking at a study does not change it
+        settle(study, file, where, budget)
         _introduce(study)
         queue = study.optimizer().queue
         for point in file.baseline:

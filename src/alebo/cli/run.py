@@ -84,6 +84,8 @@ def _run(
     learn_from: Sequence[str] = (),
     as_json: bool,
 ) -> None:
+    if workers is not None and workers < 1:
+        raise InputError(f"`--workers` is a whole number of 1 or more; got {workers}. Leave it out for one.")
     remove_stale_folders()
     study, file = open_study(where, create=True, program=True, learn_from=learn_from, budget=budget)
     if file is None or file.evaluator is None:
@@ -110,7 +112,7 @@ def _run(
         opt = evaluate(
             study,
             file.evaluator,
-            workers=workers or file.workers,
+            workers=file.workers if workers is None else workers,
             ahead=file.ahead if ahead is None else ahead,
             budget=budget,
             max_failed=file.max_failed if max_failed is None else max_failed,

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .._errors import InputError, StudyError
+from ._out import err, say
 
 if TYPE_CHECKING:
     from ..history import Trial
@@ -175,6 +176,13 @@ def read(path: Path, known: Iterable[str]) -> Sheet:
     except csv.Error as error:
         raise sheet.refuse(body.line_num + skip + 1, None, f"it is no CSV: {error}. Check the quotes.") from None
     return Sheet(path, tuple(header), tuple(rows), separator, newline)
+
+
+def say_unused(sheet: Sheet, known: Iterable[str]) -> None:
+    """Name the columns that mean nothing here."""
+    unused = [c for c in sheet.header if c and c not in set(known)]
+    if unused:
+        say(err(), f"Not used in {sheet.path}: column {', '.join(map(repr, unused[:8]))}.", "yellow")
 
 
 def _text(path: Path) -> str:

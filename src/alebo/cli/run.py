@@ -60,6 +60,10 @@ def run(
     as_json: bool,
 ) -> None:
     """Run until the budget is used."""
+    if workers is not None and workers < 1:
+        raise InputError(
+            f"`--workers` is a whole number of 1 or more; got {workers}. Leave it out to take study.toml's."
+        )
     words = err()
     with _storage_messages(words):
         how: dict[str, Any] = {
@@ -84,8 +88,6 @@ def _run(
     learn_from: Sequence[str] = (),
     as_json: bool,
 ) -> None:
-    if workers is not None and workers < 1:
-        raise InputError(f"`--workers` is a whole number of 1 or more; got {workers}. Leave it out for one.")
     remove_stale_folders()
     study, file = open_study(where, create=True, program=True, learn_from=learn_from, budget=budget)
     if file is None or file.evaluator is None:
@@ -101,7 +103,8 @@ def _run(
     if done and words.is_terminal and not as_json:
         say(words, f"{done} evaluations are already there; going on.", "dim")
     command = type(file.evaluator).__name__ == "CommandEvaluator"
-    with Progress(study.goals, title=file.name, space=study.space, console=words, log_events=log) as progress:
+    shown: dict[str, Any] = {"title": file.name, "space": study.space, "console": words, "log_events": log}
+    with Progress(study.goals, timeout=file.timeout, **shown) as progress:
         progress.start(before)
 
         def after(step: Step) -> None:

@@ -55,6 +55,10 @@ def test_a_second_outcome_is_corrected_on_the_command_line(two: Path, alebo: Any
     assert "amend" not in said.err
     refused(alebo("tell", "h.toml", "1", "--failed"), "already complete", "alebo forget h.toml 1")
     assert alebo(*told, "--replace", "--reason", "scale").code == 0
+    assert alebo("forget", "h.toml", "1").code == 0
+    said = alebo("tell", "h.toml", "1", "--failed")
+    refused(said, "trial 1 is already failed. Add --replace to correct it.")
+    assert "alebo forget" not in said.err
     said = alebo("forget", "h.toml", "0")
     refused(said, "trial 0 is pending", "alebo tell h.toml 0 --failed")
     assert "`forget`" not in said.err

@@ -93,9 +93,9 @@ def _check_state(study: Study, where: str, number: int, replace: bool) -> None:
     if replace and state == "pending":
         raise StateError(f"--replace corrects what was recorded; trial {number} is pending. Tell it without --replace.")
     if not replace and state != "pending":
+        way = f", or withdraw it: alebo forget {where} {number}" if state == "complete" else "."
         raise StateError(
-            f"A trial is reported once; trial {number} is already {state}. Add --replace to correct it, or withdraw it: "
-            f"alebo forget {where} {number}"
+            f"A trial is reported once; trial {number} is already {state}. Add --replace to correct it{way}"
         )
 
 

@@ -92,3 +92,13 @@ def test_the_help_says_what_the_budget_counts(alebo: Any) -> None:
     text = " ".join(alebo("run", "--help").out.replace("│", " ").split())
     assert "more than before" not in text
     assert "those already asked for included" in text
+
+
+def test_a_study_by_hand_follows_its_file_and_never_goes_below_what_was_asked(study: Path, alebo: Any) -> None:
+    text = (study / "s.toml").read_text()
+    for says, allowed, code in ((4, 4, 0), (3, 3, 0), (1, 2, 1), (5, 5, 0)):
+        (study / "s.toml").write_text(f"{text}[study]\nbudget = {says}\n")
+        said = alebo("ask", "s.toml")
+        assert said.code == code, said.err
+        assert "alebo run" not in said.err
+        assert alebo("status", "s.toml", "--json").json["budget"] == allowed

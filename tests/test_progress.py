@@ -246,6 +246,22 @@ def test_an_evaluation_that_takes_ten_times_the_median_gets_one_warning() -> Non
     assert text.count("has run for") == 1
 
 
+def test_a_slow_evaluation_that_has_a_timeout_is_not_told_of_one() -> None:
+    now = Clock()
+    console = Console(file=io.StringIO(), force_terminal=False, width=200)
+    with Progress(LOSS, console=console, log_events=True, time_now=now, timeout=90.0) as progress:
+        progress.start(history())
+        for k in range(1, 4):
+            progress.update(history(*([3.0] * k)), evaluation_seconds=0.04)
+        progress.update(history(3.0, 3.0, 3.0).with_trial(Trial(3, {}, np.zeros(2))))
+        progress.began(3)
+        now.time += 2
+        progress.tick()
+    text = console.file.getvalue()  # type: ignore[attr-defined]
+    assert "trial 3 has run for 0:02, over 10 times the usual 40 ms; its `timeout` ends it after 1:30" in text
+    assert "would end it" not in text
+
+
 def test_the_screen_refreshes_by_itself() -> None:
     """The thread redraws without a call; how often is not timed."""
     import threading

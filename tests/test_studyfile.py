@@ -221,3 +221,58 @@ def test_a_file_says_whether_it_names_its_method(tmp_path):
         path.write_text(text + method)
         read = load(path)
         assert (read.method.name, read.names_method) == (name, named)
+
+
+@pytest.mark.parametrize(
+    ("cut", "line", "words"),
+    [
+        ("upper = 1.5\n", 26, "`upper`, which is missing"),
+        ("coefficients = { gain = 1.0, x0 = 2.0 }\n", 26, "`coefficients`, which is missing"),
+    ],
+)
+def test_a_linear_rule_names_both_its_sides(tmp_path: Path, cut: str, line: int, words: str) -> None:
+    with pytest.raises(InputError, match="needs both") as caught:
+        load(write(tmp_path, GOOD.replace(cut, "")))
+    assert words in str(caught.value)
+    assert f"line {line}" in str(caught.value)
+
+
+def test_the_second_linear_rule_is_named_by_its_own_line(tmp_path: Path) -> None:
+    text = GOOD.replace("upper = 1.5\n", "upper = 1.5\n\n[[linear]]\ncoefficients = { gain = 1.0 }\n")
+    with pytest.raises(InputError, match=r"line 30: .*`upper`, which is missing"):
+        load(write(tmp_path, text))
+
+
+def test_a_reference_is_for_an_objective(tmp_path: Path) -> None:
+    text = GOOD.replace('cost = "seconds"', "reference = { loss = 2.0, latency = 9.0 }")
+    with pytest.raises(
+        InputError, match=r"line 24: `reference` is for .*minimize.*'latency' is a constraint"
+    ) as caught:
+        load(write(tmp_path, text))
+    assert "at_most" in str(caught.value)
+    assert load(write(tmp_path, text.replace(", latency = 9.0", ""))).goals.objectives[0].reference == 2.0
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        (
+            'name = "alebo"\ndim = 5',
+            'nam = "turbo"',
+            "has no key 'nam'. Did you mean 'name'? Without `name` it is adaptive",
+        ),
+        ('name = "alebo"\ndim = 5', "regions = 2", "has no key 'regions'. Without `name` it is adaptive"),
+        ("high = 1.0, log", "high = 1.0, stpe = 0.1, log", "Did you mean 'step'"),
+        ("log = true", "lgo = true", "Did you mean 'log'"),
+        ("budget = 80", "wokrers = 80", "Did you mean 'workers'"),
+        ('type = "int", low = 1', 'type = "int", step = 2, low = 1', "'layers' is an int, which has no `step`"),
+        ("x = { count = 3, low = -1, high = 1 }", "x = { low = -1 }", "'x' is a float, which needs `high`"),
+    ],
+)
+def test_a_misspelt_or_missing_key_names_what_was_meant(tmp_path: Path, old: str, new: str, words: str) -> None:
+    assert old in GOOD
+    with pytest.raises(InputError) as caught:
+        load(write(tmp_path, GOOD.replace(old, new, 1)))
+    assert words in str(caught.value), str(caught.value)
+    assert "line" in str(caught.value)
+    assert "__init__" not in str(caught.value)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -147,9 +147,9 @@ class Source:
     path: str
     text: str
 
-    def wrong(self, keys: Sequence[str], message: str) -> InputError:
-        """The error for the key at this path."""
-        line = line_of(self.text, keys)
+    def wrong(self, keys: Sequence[str], message: str, row: int = 0) -> InputError:
+        """The error for the key at this path; `row` counts sections written [[so]], from 0."""
+        line = line_of(self.text, keys, row)
         return InputError(f"{self.path}{f', line {line}' if line else ''}: {message}")
 
     def check(self, data: Mapping[str, Any]) -> None:
@@ -192,12 +192,17 @@ class Source:
         """Refuse a key that means nothing here, and say which one was probably meant."""
         for key in given:
             if key not in valid:
-                near = difflib.get_close_matches(key, valid, n=1, cutoff=0.5)
                 where = f"[{'.'.join(section)}]" if section else "a study file"
-                hint = f"Did you mean {near[0]!r}? " if near else ""
                 raise self.wrong(
-                    (*section, key), f"{where} has no key {key!r:.60}. {hint}Its keys: {', '.join(valid)}."
+                    (*section, key), f"{where} has no key {key!r:.60}. {meant(key, valid)}Its keys: {', '.join(valid)}."
                 )
+
+
+def meant(key: str, valid: Iterable[str]) -> str:
+    """The question whether another key was meant; of equally near ones that with the same letters in another order."""
+    near = difflib.get_close_matches(key, valid, n=3, cutoff=0.5)
+    near.sort(key=lambda k: sorted(k) != sorted(key))  # stable: otherwise the nearest comes first
+    return f"Did you mean {near[0]!r}? " if near else ""
 
 
 def shown(value: Any, size: int = 60) -> str:
@@ -208,8 +213,11 @@ def shown(value: Any, size: int = 60) -> str:
         return "a value too large to be shown"
 
 
-def line_of(text: str, keys: Sequence[str]) -> int | None:
-    """The line where a key stands in a TOML text: the deepest part of its path that can be found."""
+def line_of(text: str, keys: Sequence[str], row: int = 0) -> int | None:
+    """The line where a key stands in a TOML text: the deepest part of its path that can be found, in its `row`-th [[section]]."""
+    starts = [i for i, line in enumerate(text.splitlines(), start=1) if keys and _is_row(line, keys[0])]
+    if row and row < len(starts):
+        return starts[row]
     best, depth, section = None, 0, ()  # type: tuple[int | None, int, tuple[str, ...]]
     for i, line in enumerate(text.splitlines(), start=1):
         header = re.match(r"\s*\[\[?\s*([^\]]+?)\s*\]\]?", line)
@@ -231,6 +239,10 @@ def line_of(text: str, keys: Sequence[str]) -> int | None:
         if same > depth:
             best, depth = i, same
     return best
+
+
+def _is_row(line: str, name: str) -> bool:
+    return re.match(rf"\s*\[\[\s*[\"']?{re.escape(name)}[\"']?\s*\]\]", line) is not None
 
 
 def hardest_line(text: str) -> int:

@@ -75,6 +75,11 @@ class CommandEvaluator:
 
     def check(self, parameters: Sequence[str]) -> None:
         """Raise an InputError unless the program can be found and is given the parameters."""
+        self.check_fields(parameters)
+        self._program()
+
+    def check_fields(self, parameters: Sequence[str]) -> None:
+        """Raise an InputError unless the names in braces mean something and the parameters are among them."""
         import difflib
 
         known = {*parameters, *_RESERVED}
@@ -96,7 +101,6 @@ class CommandEvaluator:
                 f"A command must be given the parameters; {shlex.join(self.command)!r} has none. Add {{params}}, a "
                 f"JSON file with all of them, or {{name}} for single ones, such as {{{next(iter(parameters), 'x0')}}}."
             )
-        self._program()
 
     def _program(self) -> str:
         word = self.command[0]

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from .goals import Goals
 from .history import History, State
-from .progress import Snapshot, clock, events, snapshot, status_lines
+from .progress import Snapshot, clock, events, seconds, snapshot, status_lines
 from .space import Space
 
 if TYPE_CHECKING:
@@ -21,6 +21,10 @@ if TYPE_CHECKING:
 
 SLOW = 10  # an evaluation that takes so many times the median gets a warning
 JUDGED = 3  # finished evaluations before the median says anything
+
+
+def _brief(spent: float) -> str:
+    return clock(spent) if spent >= 1.0 else seconds(spent)
 
 
 def _notebook() -> Any:
@@ -45,6 +49,7 @@ class Progress:
     time_now: Callable[[], float] = time.monotonic
     model_seconds: float = 0.0
     evaluation_seconds: float = 0.0
+    timeout: float | None = None  # seconds after which an evaluation is ended, where there is such a limit
     _last: History | None = None
     _live: Any = None
     _handle: Any = None  # the notebook's display
@@ -129,9 +134,11 @@ class Progress:
                     spent = self.time_now() - at
                     if spent > SLOW * usual and number not in self._warned:
                         self._warned.add(number)
+                        way = "a `timeout` would end it"
+                        if self.timeout is not None:
+                            way = f"its `timeout` ends it after {_brief(self.timeout)}"
                         self._say(
-                            f"trial {number} has run for {clock(spent)}, over {SLOW} times the usual {clock(usual)}; a "
-                            "`timeout` would end it"
+                            f"trial {number} has run for {clock(spent)}, over {SLOW} times the usual {_brief(usual)}; {way}"
                         )
             if self._last is not None:
                 self._draw(self._last)

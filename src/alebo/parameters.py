@@ -7,6 +7,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields
 from decimal import Decimal
+from inspect import signature
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -314,12 +315,28 @@ def parameter_from(name: str, spec: Any) -> Parameter:
         try:
             made: Parameter = makers[kind](name, **spec)
         except TypeError as error:
-            raise InputError(f"{name!r} cannot be built as {kind}: {error}. See alebo.{kind.capitalize()}.") from None
+            wrong = _misfit(name, kind, spec, makers) or f"{name!r} cannot be built as {kind}: {error}. Correct it."
+            raise InputError(wrong) from None
         return made
     if isinstance(spec, Sequence) and not isinstance(spec, str):
         numbers = all(isinstance(v, int | float) and not isinstance(v, bool) for v in spec)
         return Float(name, *spec) if numbers and len(spec) == 2 else Categorical(name, spec)
     return Fixed(name, spec)
+
+
+def _misfit(name: str, kind: str, spec: Mapping[str, Any], makers: Mapping[str, Any]) -> str:
+    """Which key parameters of this kind do not have, or which one is missing; empty where neither is the mistake."""
+    takes = {k: {p.name: p.default is p.empty for p in signature(m).parameters.values()} for k, m in makers.items()}
+    for keys in takes.values():
+        del keys["name"]
+    one = f"{name!r} is {'an' if kind == 'int' else 'a'} {kind}, which"
+    for key in spec:
+        if key not in takes[kind]:
+            others = " or ".join(k for k, keys in takes.items() if key in keys)
+            way = f", or give it the type {others}" if others else ""
+            return f"{one} has no `{key}`; it has {', '.join(takes[kind])}. Leave `{key}` out{way}."
+    missing = [key for key, needed in takes[kind].items() if needed and key not in spec]
+    return f"{one} needs `{missing[0]}`; got {', '.join(spec) or 'nothing'}. Add it." if missing else ""
 
 
 def check_value(p: Parameter, value: Any) -> None:

@@ -11,12 +11,13 @@ from typing import Any
 
 from ._errors import InputError, StudyError
 from ._failures import FailureLimit
-from ._schema import SCHEMA, SECTIONS, hardest_line, memory_bytes
+from ._schema import SCHEMA, SECTIONS, hardest_line, meant, memory_bytes
 from ._schema import Source as Text
 from ._schema import line_of as line_of
 from .evaluator import CommandEvaluator, FunctionEvaluator
 from .goals import AtLeast, AtMost, Cost, Goal, Goals, Maximize, Minimize
 from .methods import ALEBO, METHODS, Method, build, default_method
+from .methods._flat_names import GROWTH, METRIC
 from .sources import Source, check_method
 from .space import Fixed, LinearConstraint, Space
 
@@ -134,11 +135,15 @@ class _Reader:
                     raise self.wrong(("parameters", name), f"Parameter names must differ; {one!r} comes twice.")
                 described[one] = what
         constraints = []
-        for row in self.rows("linear"):
+        for i, row in enumerate(self.rows("linear")):
+            for key in SCHEMA["linear"]:
+                if key not in row:
+                    rule = "[[linear]] says `sum of coefficient times parameter <= upper` and needs both"
+                    raise self.wrong(("linear",), f"{rule}; add `{key}`, which is missing.", i)
             try:
-                constraints.append(LinearConstraint(row.get("coefficients", {}), row.get("upper", 0.0)))
+                constraints.append(LinearConstraint(row["coefficients"], row["upper"]))
             except (InputError, TypeError, ValueError, AttributeError) as error:
-                raise self.wrong(("linear",), str(error)) from None
+                raise self.wrong(("linear",), str(error), i) from None
         for name, what in described.items():
             try:
                 Space.from_dict({name: what, "_": [0.0, 1.0]})
@@ -210,11 +215,13 @@ class _Reader:
             listed += [bound(name, float(value)) for name, value in table.get(key, {}).items()]
         if "cost" in table:
             listed.append(Cost(table["cost"]))
-        unused = [name for name in reference if not any(g.outcome == name for g in listed)]
-        if unused:
-            raise self.wrong(
-                ("goals", "reference"), f"`reference` is for outcomes of the goals; {unused[0]!r} is none."
-            )
+        objectives = {g.outcome for g in listed if isinstance(g, Minimize | Maximize)}
+        for name in reference:
+            if name not in objectives:
+                bounded = any(g.outcome == name for g in listed if isinstance(g, AtMost | AtLeast))
+                is_ = "is a constraint, whose bound stands in at_most or at_least" if bounded else "is none"
+                rule = "`reference` is for outcomes to minimize or maximize"
+                raise self.wrong(("goals", "reference"), f"{rule}; {name!r} {is_}. Remove it.")
         try:
             return Goals(listed)
         except InputError as error:
@@ -225,7 +232,7 @@ class _Reader:
         if given is None:
             return default_method()
         settings = {"name": given} if isinstance(given, str) else dict(self.table("method"))
-        name = settings.pop("name") if "name" in settings else _unnamed(settings)
+        name = settings.pop("name") if "name" in settings else self.unnamed(settings)
         try:
             return build(name, **settings)
         except InputError as error:
@@ -233,6 +240,21 @@ class _Reader:
             raise self.wrong(("method", key) if name in METHODS else ("method",), str(error)) from None
         except TypeError as error:
             raise self.wrong(("method",), f"The method {name!r} cannot be built: {error}.") from None
+
+    def unnamed(self, settings: Mapping[str, Any]) -> str:
+        """The method whose settings stand in a file without its name: the default, or ALEBO where they are ALEBO's alone.
+
+        ALEBO was the default when such files were first written.
+        """
+        method = default_method()
+        if set(settings) <= set(method.settings()):
+            return method.name
+        for key in settings:
+            if key not in {*method.settings(), *ALEBO.settings(), *GROWTH, *METRIC}:
+                known = ("name", *method.settings(), *ALEBO.settings())
+                rest = f"Without `name` it is {method.name}, and this is none of its settings. Add name = ..., or see: alebo methods"
+                raise self.wrong(("method", key), f"[method] has no key {key!r:.60}. {meant(key, known)}{rest}")
+        return ALEBO.name
 
     def evaluator(
         self, goals: Goals, space: Space, name: str
@@ -274,12 +296,3 @@ def parameters_of(table: Mapping[str, Any]) -> Space:
     reader = _Reader(Path("study.toml"), "", {"parameters": {**table, "_": [0.0, 1.0]}}, False)
     reader.source.check(reader.data)
     return reader.space()
-
-
-def _unnamed(settings: Mapping[str, Any]) -> str:
-    """The method whose settings stand in a file without its name: the default, or ALEBO where they are ALEBO's alone.
-
-    ALEBO was the default when such files were first written.
-    """
-    method = default_method()
-    return method.name if set(settings) <= set(method.settings()) else ALEBO.name

@@ -144,7 +144,7 @@ def test_settings_in_words(study: Path, alebo: Any) -> None:
 def test_a_wrong_entry_is_corrected(study: Path, alebo: Any) -> None:
     alebo("ask", "s.toml", "-n", "2")
     alebo("tell", "s.toml", "0", "yield=70")
-    refused(alebo("tell", "s.toml", "0", "yield=0.7"), "already complete", "amend")
+    refused(alebo("tell", "s.toml", "0", "yield=0.7"), "already complete", "--replace")
     said = alebo("tell", "s.toml", "0", "yield=0.7", "--replace", "--reason", "typing mistake")
     assert "it was yield = 70" in said.out
     assert alebo("best", "s.toml", "--json").json["outcomes"]["yield"] == 0.7

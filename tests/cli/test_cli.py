@@ -141,6 +141,10 @@ def test_bench_is_mounted(alebo: Any) -> None:
         ("t=20:80:step=5", "t = { low = 20, high = 80, step = 5 }"),
         ("d=1e-4:1:log:digits=2", "d = { low = 0.0001, high = 1, log = true, digits = 2 }"),
         ("a b=0:.5", '"a b" = { low = 0, high = 0.5 }'),
+        ('k=re"lu,b\\c', 'k = { choices = ["re\\"lu", "b\\\\c"] }'),
+        ('k=a"b', 'k = { value = "a\\"b" }'),
+        ('a"b\\=0:1', '"a\\"b\\\\" = { low = 0, high = 1 }'),
+        ("k=a,b\x7f", 'k = { choices = ["a", "b\\u007f"] }'),
     ],
 )
 def test_parameter_flags(flag: str, line: str, here: Path) -> None:
@@ -166,16 +170,41 @@ def test_new_with_bad_flags(here: Path, alebo: Any, words: list[str]) -> None:
     assert not (here / "study.toml").exists()
 
 
+@pytest.mark.parametrize(
+    ("flag", "words"),
+    [
+        ("heat=20:80:step=.", "'step=.'"),
+        ("heat=20:80:step=1e", "'step=1e'"),
+        ("heat=20:80:digits=1-1", "'digits=1-1'"),
+        ("n=1:12:int:step=5", "a whole number has no step; write n=1:12:step=5"),
+        ("n=1:12:digits=2:int", "a whole number has no digits; write n=1:12:digits=2"),
+    ],
+)
+def test_new_refuses_a_step_that_cannot_be(here: Path, alebo: Any, flag: str, words: str) -> None:
+    said = alebo("new", "--param", flag)
+    assert said.code == 2
+    assert words in said.err, said.err
+    assert not (here / "study.toml").exists()
+
+
 def test_new_by_questions(here: Path, monkeypatch: pytest.MonkeyPatch, alebo: Any) -> None:
     import typer
 
     program = f"{sys.executable} sim.py {{params}}"
     given = [
         './sim "{params}',
-        program,
+        "./sim {params",
+        "./sim params}",
+        "./sim",
+        "./sim {parms}",
         "x[30]=0:1 k=4:1:int",
         "x[30]=0:1 k=1:4:int",
+        "./sim {k} {parmas}",  # asked again: only now is it known what may stand in braces
+        program,
         "",
+        "loss,weight",
+        "loss=0.3",
+        "lo\x07ss",
         "gain",
         "many",
         "25",
@@ -191,7 +220,20 @@ def test_new_by_questions(here: Path, monkeypatch: pytest.MonkeyPatch, alebo: An
     study = load("study.toml")
     assert (study.space.dimension, study.budget, study.timeout) == (31, 25, 60)
     assert "maximize" in (here / "study.toml").read_text()
-    for wrong in ("quotation", "low < high", "name of what is measured", "'many'", "'-3'"):
+    for wrong in (
+        "quotation",
+        "'./sim {params' has a brace without its other half",
+        "'./sim params}' has a brace",
+        "must be given the parameters; './sim' has none",
+        "Did you mean {params}?",
+        "low < high",
+        "name of what is measured",
+        "one name, such as loss; got 'loss,weight'",
+        "got 'loss=0.3'",
+        "got 'lo\\x07ss'",
+        "'many'",
+        "'-3'",
+    ):
         assert wrong in said.err, wrong  # each when it was given; the other answers stay
     assert next(answers, None) is None
 

@@ -269,6 +269,19 @@ def test_events_of_a_run_are_printed_on_request(here: Path, alebo: Any) -> None:
     assert "best loss is now" in said.err
 
 
+def test_a_slow_evaluation_of_a_run_with_a_timeout_is_told_when_it_ends(here: Path, alebo: Any) -> None:
+    new(alebo, budget=4)
+    slow = "import os, time\nif os.environ['ALEBO_TRIAL'] == '3': time.sleep(60)\n"
+    (here / "sim.py").write_text(slow + SIM)
+    text = (here / "study.toml").read_text()
+    (here / "study.toml").write_text(text.replace("# timeout = 3600 ", "timeout = 4 "))
+    said = alebo("run", "--log")
+    assert said.code == 0, said.err
+    assert "trial 3 has run for" in said.err
+    assert "its `timeout` ends it after 0:04" in said.err
+    assert "would end it" not in said.err
+
+
 def test_interrupted_and_run_again(here: Path, alebo: Any) -> None:
     require_module("optuna", "study")
     new(alebo, budget=5)

@@ -164,7 +164,7 @@ _LearnFrom: TypeAlias = Annotated[
 def run(
     study: _Study = "study.toml",
     budget: Annotated[
-        int | None, typer.Option(help="Evaluations in all: more than before, to go on after the end.")
+        int | None, typer.Option(help="Evaluations in all, those already asked for included. It is kept for later.")
     ] = None,
     workers: Annotated[int | None, typer.Option(help="Evaluations at a time.")] = None,
     ahead: Annotated[int | None, typer.Option(help="Trials that are prepared while all workers are busy.")] = None,
@@ -186,7 +186,7 @@ def run(
 @app.command()
 def ask(
     study: _Study = "study.toml",
-    count: Annotated[int, typer.Option("--count", "-n", help="How many points.")] = 1,
+    count: Annotated[int | None, typer.Option("--count", "-n", help="How many points; 1 unless given.")] = None,
     pending: Annotated[bool, typer.Option("--pending", help="Show again what was asked and not yet measured.")] = False,
     form: Annotated[str, typer.Option("--format", help="table or csv.")] = "table",
     output: Annotated[
@@ -287,13 +287,16 @@ def logs(
 @app.command()
 def export(
     study: _Study = "study.toml",
-    form: Annotated[str, typer.Option("--format", help="csv, json or parquet.")] = "csv",
+    form: Annotated[
+        str | None, typer.Option("--format", help="csv, json or parquet; by the file's ending, or csv, unless given.")
+    ] = None,
     output: Annotated[Path | None, typer.Option(help="The file; standard output unless given.")] = None,
+    json_: Json = False,
 ) -> None:
     """Every trial with its settings, outcomes and state."""
     from .study import export as go
 
-    go(study, form=form, output=output)
+    go(study, form=form, output=output, as_json=json_)
 
 
 @app.command()
@@ -326,7 +329,7 @@ def report(
     watch: Annotated[
         bool, typer.Option("--watch", help="Show the page live while the run goes on, to this machine only.")
     ] = False,
-    port: Annotated[int, typer.Option(help="Of the live page; 0: any free one.", min=0, max=65535)] = 0,
+    port: Annotated[int | None, typer.Option(help="Of the live page; else any free one.", min=0, max=65535)] = None,
     json_: Json = False,
 ) -> None:
     """One self-contained HTML file: what was found, how good the model is, which parameters matter."""

@@ -7,9 +7,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .._errors import AleboError, InputError, StudyError
+from .._errors import AleboError, InputError, StateError, StudyError
 from . import sheet as sheets
 from ._out import SHOWN, cell, err, measured, out, print_json, say, table
+from .budget import check_left
 from .plan import from_sheet, from_words, parse_words
 from .study import open_study
 
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 def ask(
     where: str,
     *,
-    count: int,
+    count: int | None,
     pending: bool,
     form: str,
     output: Path | None,
@@ -30,14 +31,18 @@ def ask(
     as_json: bool,
 ) -> None:
     """The next points as a table, CSV or JSON."""
-    if form not in ("table", "csv"):
-        raise InputError(f"`--format` is table or csv; got {form!r}.")
-    study, _ = open_study(where, create=True, learn_from=learn_from)
+    _check_ask(count, pending, form, output, force, semicolon, as_json)
+    number = 1 if count is None else count
+    study, file = open_study(where, create=True, learn_from=learn_from)
     with study:
         space, outcomes = study.space, study.goals.outcomes
         layout = sheets.Layout.of(space, outcomes)
-        before = _existing(output, layout) if output is not None and not force else None  # refused before asking
-        trials = list(study.history.pending) if pending else study.ask(count)
+        before = (
+            _existing(output, layout, semicolon) if output is not None and not force else None
+        )  # refused before asking
+        if not pending:
+            check_left(study, file, where, number)
+        trials = list(study.history.pending) if pending else study.ask(number)
     if as_json:
         print_json([{"number": t.number, "params": t.params} for t in trials])
         return
@@ -69,7 +74,28 @@ def ask(
     say(show, f"When it is measured: alebo tell {where} {trials[0].number} {example}")
 
 
-def _existing(path: Path, layout: sheets.Layout) -> sheets.Sheet | None:
+def _check_ask(
+    count: int | None, pending: bool, form: str, output: Path | None, force: bool, semicolon: bool, as_json: bool
+) -> None:
+    """Refuse flags that would do nothing."""
+    if form not in ("table", "csv"):
+        raise InputError(f"`--format` is table or csv; got {form!r}.")
+    if count is not None and count < 1:
+        raise InputError(f"`--count` is a whole number of 1 or more; got {count}. Ask for one point or more.")
+    if count is not None and pending:
+        raise InputError(
+            "`--count` asks for new points and --pending shows those that were asked. Leave one of the two out."
+        )
+    if as_json and (output is not None or form == "csv"):
+        other = "--output" if output is not None else "--format csv"
+        raise InputError(f"--json prints the points as JSON, and {other} writes a sheet. Leave one of the two out.")
+    if semicolon and output is None and form != "csv":
+        raise InputError("`--semicolon` is for a sheet. Add --output sheet.csv or --format csv, or leave it out.")
+    if force and output is None:
+        raise InputError("`--force` overwrites a sheet. Add --output sheet.csv, or leave it out.")
+
+
+def _existing(path: Path, layout: sheets.Layout, semicolon: bool) -> sheets.Sheet | None:
     """The sheet that is there and can be continued; None where there is none."""
     if not path.exists():
         return None
@@ -85,6 +111,12 @@ def _existing(path: Path, layout: sheets.Layout) -> sheets.Sheet | None:
         raise StudyError(
             f"A sheet that is there is never overwritten; {path} exists and has no column {missing[0]!r}, so new rows do "
             "not fit. Choose another file, or add --force."
+        )
+    if semicolon and found.separator != ";":
+        kind = "commas" if found.separator == "," else "tabs"
+        raise InputError(
+            f"Rows are added as a sheet is written; {path} separates its columns by {kind}. Ask without --semicolon, or "
+            "choose another file."
         )
     return found
 
@@ -124,6 +156,8 @@ def tell(
     """Record outcomes given as words or in a sheet; everything is checked before anything is stored."""
     if (number is None) == (file is None):
         raise InputError("Tell one trial by its number and outcomes, or many with --csv FILE; give one of the two.")
+    if file is not None and failed:
+        raise InputError("`--failed` is for one trial; got --csv, too. In a sheet, write failed in its cell instead.")
     study, _ = open_study(where, create=file is not None)  # old data may come before the first ask
     with study:
         if file is not None:
@@ -131,6 +165,7 @@ def tell(
         else:
             assert number is not None
             plan = from_words(study, where, number, values, failed, replace)
+        plan.check_reason(reason)
         told = plan.carry_out(study, reason, file)
         status = study.history
     if as_json:
@@ -171,6 +206,12 @@ def forget(where: str, *, number: int, reason: str | None, as_json: bool) -> Non
     """Withdraw what was recorded for a trial."""
     study, _ = open_study(where, create=False)
     with study:
+        history = study.history
+        if 0 <= number < len(history) and history[number].state.value == "pending":
+            raise StateError(
+                f"What was recorded is forgotten; trial {number} is pending. If it broke, write: "
+                f"alebo tell {where} {number} --failed"
+            )
         gone = study.forget(number, reason)
         status = study.history
     if as_json:
@@ -202,6 +243,9 @@ def enqueue(where: str, *, values: Sequence[str], file: Path | None, as_json: bo
             points.append(params)
         else:
             sheet = sheets.read(file, by_name)
+            if not sheet.rows:
+                raise InputError(f"{file}: a sheet has a row for every point to queue; it has no row. {sheets.NOTHING}")
+            sheets.say_unused(sheet, by_name)
             for line, row in sheet.rows:
                 try:
                     point = {n: sheets.setting(p, row[n], comma=sheet.comma) for n, p in by_name.items() if row.get(n)}

@@ -115,23 +115,35 @@ def parameter_line(text: str) -> str:
             "Also name=low:high:log, name=low:high:int, name=low:high:step=5, name=a,b,c, and name[100]=low:high for a hundred of them."
         )
     name, count, spec = found.groups()
-    key = name if _BARE.fullmatch(name) else '"' + name.replace('"', '\\"') + '"'
+    key = name if _BARE.fullmatch(name) else _quoted(name)
     repeat = f"count = {count}, " if count else ""
     parts = spec.split(":")
     if len(parts) >= 2 and all(is_number(p) for p in parts[:2]):
         low, high, *words = parts
-        unknown = [w for w in words if w not in ("log", "int") and not re.fullmatch(r"(step|digits)=[0-9.eE+-]+", w)]
-        if unknown:
-            raise InputError(f"After low:high come log, int, step=5 or digits=2; {text!r} has {unknown[0]!r}.")
+        _check_words(text, words)
         kind = 'type = "int", ' if "int" in words else ""
         scale = ", log = true" if "log" in words else ""
         scale += "".join(f", {w.split('=')[0]} = {_toml(w.split('=')[1])}" for w in words if "=" in w)
         return f"{key} = {{ {repeat}{kind}low = {_toml(low)}, high = {_toml(high)}{scale} }}"
     choices = [c.strip() for c in spec.split(",")]
-    values = ", ".join(_toml(c) if is_number(c) else '"' + c + '"' for c in choices)
+    values = ", ".join(_toml(c) if is_number(c) else _quoted(c) for c in choices)
     if len(choices) == 1:
         return f"{key} = {{ {repeat}value = {values} }}"
     return f"{key} = {{ {repeat}choices = [{values}] }}"
+
+
+def _check_words(text: str, words: Sequence[str]) -> None:
+    """Refuse what cannot stand behind low:high."""
+    for word in words:
+        key, equals, value = word.partition("=")
+        known = key in ("step", "digits") and is_number(value) if equals else word in ("log", "int")
+        if not known:
+            raise InputError(f"After low:high come log, int, step=5 or digits=2; {text!r} has {word!r}. Correct it.")
+        if equals and "int" in words:
+            rest = ":".join(part for part in text.split(":") if part != "int")
+            raise InputError(
+                f"`{key}` is for numbers, and a whole number has no {key}; write {rest}, or leave {word} out."
+            )
 
 
 def bound_pair(text: str) -> tuple[str, float]:
@@ -239,7 +251,7 @@ _EVALUATOR = """
 def _quoted(text: str) -> str:
     import json
 
-    return json.dumps(text, ensure_ascii=False)
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 def _toml(text: str) -> str:

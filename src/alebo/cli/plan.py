@@ -28,6 +28,14 @@ class Plan:
     )  # verb, which, outcomes, params
     known: int = 0  # rows that are stored already, with the same values
 
+    def check_reason(self, reason: str | None) -> None:
+        """Refuse a reason that nothing would keep."""
+        if reason is not None and self.steps and all(verb == "tell" for verb, *_ in self.steps):
+            raise InputError(
+                f"`--reason` says why an evaluation broke or is corrected; got {reason!r:.60} for one that did neither. "
+                "Leave it out, or add --failed or --replace."
+            )
+
     def carry_out(self, study: Study, reason: str | None, path: Path | None = None) -> list[Trial]:
         """Store it."""
         done: list[Trial] = []
@@ -52,6 +60,12 @@ class Plan:
 def from_words(study: Study, where: str, number: int, values: Sequence[str], failed: bool, replace: bool) -> Plan:
     plan = Plan()
     if failed:
+        if values:
+            raise InputError(
+                f"An evaluation that broke has no outcomes and no settings; got {values[0]!r} and --failed. Leave one of the "
+                "two out."
+            )
+        _check_state(study, where, number, replace)
         plan.steps.append(("forget" if replace else "fail", number, None, None))
         return plan
     outcomes, params = parse_words(values, study)
@@ -65,8 +79,24 @@ def from_words(study: Study, where: str, number: int, values: Sequence[str], fai
         raise InputError(
             f"All outcomes are reported together; {missing} missing. Write {' '.join(f'{n}=...' for n in missing)} too."
         )
+    _check_state(study, where, number, replace)
     plan.steps.append(("amend" if replace else "tell", number, outcomes or None, params or None))
     return plan
+
+
+def _check_state(study: Study, where: str, number: int, replace: bool) -> None:
+    """Refuse to tell twice, or to correct what was never told, in words of the command line."""
+    history = study.history
+    if not 0 <= number < len(history):
+        return  # the study says so
+    state = history[number].state.value
+    if replace and state == "pending":
+        raise StateError(f"--replace corrects what was recorded; trial {number} is pending. Tell it without --replace.")
+    if not replace and state != "pending":
+        way = f", or withdraw it: alebo forget {where} {number}" if state == "complete" else "."
+        raise StateError(
+            f"A trial is reported once; trial {number} is already {state}. Add --replace to correct it{way}"
+        )
 
 
 def parse_words(words: Sequence[str], study: Study) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -81,6 +111,8 @@ def parse_words(words: Sequence[str], study: Study) -> tuple[dict[str, Any], dic
         name, equals, value = word.partition("=")
         if not equals:
             raise InputError(f"An outcome reads name=number; got {word!r}. The outcomes are {', '.join(outcomes)}.")
+        if name in read or name in params:
+            raise InputError(f"Each name is given once; {name!r} comes twice. Leave one of the two out.")
         if name in outcomes:
             read[name] = sheets.number(value, name)
         elif name in by_name:
@@ -119,8 +151,7 @@ def _check_columns(sheet: sheets.Sheet, layout: sheets.Layout, errors: set[str],
             f"{sheet.path}, line 1: column {unused[0]!r} is no parameter and no outcome of this study, and {absent[0]!r} is "
             f"missing. Is it a sheet of another study? Rename the column, or remove it. {sheets.NOTHING}"
         )
-    if unused:
-        say(err(), f"Not used in {sheet.path}: column {', '.join(map(repr, unused[:8]))}.", "yellow")
+    sheets.say_unused(sheet, {*layout.header, *errors})
 
 
 class _Reader:
@@ -140,6 +171,8 @@ class _Reader:
         if not any(cells.values()):
             return
         broken = any(c.casefold() in FAILED for c in cells.values())
+        if broken:
+            self._check_broken(line, row, cells)
         outcomes = None if broken else self._outcomes(line, row, cells)
         label = row.get(self.layout.trial, "")
         if not label:
@@ -148,6 +181,18 @@ class _Reader:
         trial = self._trial(line, label, row)
         params = self._settings(line, row, trial)
         self._step(line, trial, outcomes, params)
+
+    def _check_broken(self, line: int, row: Mapping[str, str], cells: Mapping[str, str]) -> None:
+        """Refuse a row that says failed in one cell and holds a measurement in another."""
+        measured = {self.layout.outcomes[n]: text for n, text in cells.items() if text.casefold() not in FAILED}
+        measured |= {column: row.get(column, "") for column in self.errors.values()}
+        for column, text in measured.items():
+            if text:
+                raise self.sheet.refuse(
+                    line,
+                    column,
+                    f"it holds {text[:20]!r}, and another cell of the row says failed. Empty it, or fill in all outcomes.",
+                )
 
     def _outcomes(self, line: int, row: Mapping[str, str], cells: Mapping[str, str]) -> dict[str, Any]:
         out: dict[str, Any] = {}
@@ -223,6 +268,10 @@ class _Reader:
         return changed or None
 
     def _step(self, line: int, trial: Trial, outcomes: Any, params: dict[str, Any] | None) -> None:
+        if outcomes is None and params and trial.state.value != "failed":
+            unused = ", ".join(map(repr, params))
+            words = f"line {line}: trial {trial.number} failed, so its corrected {unused} is not stored."
+            say(err(), f"{self.sheet.path}, {words}", "yellow")
         if trial.state.value == "pending":
             self.plan.steps.append(("tell" if outcomes is not None else "fail", trial.number, outcomes, params))
             return

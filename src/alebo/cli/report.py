@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from .._errors import AleboError, InputError, StateError
 from ._out import err, out, print_json, say
-from .study import open_study
+from .study import open_study, writing
 
 if TYPE_CHECKING:
     from ..runner import Study
@@ -17,10 +17,12 @@ if TYPE_CHECKING:
 NAMED = 8  # parameters that Optuna's dashboard shows by name for later trials
 
 
-def report(where: str, *, output: Path | None, as_json: bool, watch: bool = False, port: int = 0) -> None:
+def report(where: str, *, output: Path | None, as_json: bool, watch: bool = False, port: int | None = None) -> None:
     """Write the report of a study and print the verdicts; with `watch`, serve the page while the run goes on."""
     from ..report import write_report
 
+    if port is not None and not watch:
+        raise InputError("`--port` is of the live page; got it without --watch. Add --watch, or leave it out.")
     study, file = open_study(where, create=False)
     name = file.name if file is not None else study.name
     shown = where if "://" not in where else study.where
@@ -28,7 +30,7 @@ def report(where: str, *, output: Path | None, as_json: bool, watch: bool = Fals
         if output is not None or as_json:
             raise InputError("`--watch` shows a page and writes no file; got --output or --json too. Leave one out.")
         with study:
-            _watch(study, name, shown, port)
+            _watch(study, name, shown, port or 0)
         return
     with study:
         opt, spans = study.optimizer(), study.spans()
@@ -37,7 +39,8 @@ def report(where: str, *, output: Path | None, as_json: bool, watch: bool = Fals
         if opt.goals.single:
             with suppress(StateError):  # nothing is feasible yet: the report says so
                 best = opt.best()
-        data = write_report(target, opt, name=name, where=shown, best=best, spans=spans)
+        with writing(target):
+            data = write_report(target, opt, name=name, where=shown, best=best, spans=spans)
         _show_by_name(study, data["importance"])
     if as_json:
         keep = ("name", "counts", "method", "D", "dim", "best", "verdicts", "numbers", "importance", "importance_from")

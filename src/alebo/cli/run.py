@@ -16,6 +16,7 @@ from ..progress import clock, number
 from ..runner import Step
 from ..runner import run as evaluate
 from ._out import err, out, print_json, say
+from .budget import check_given
 from .study import open_study
 
 if TYPE_CHECKING:
@@ -59,6 +60,10 @@ def run(
     as_json: bool,
 ) -> None:
     """Run until the budget is used."""
+    if workers is not None and workers < 1:
+        raise InputError(
+            f"`--workers` is a whole number of 1 or more; got {workers}. Leave it out to take study.toml's."
+        )
     words = err()
     with _storage_messages(words):
         how: dict[str, Any] = {
@@ -84,12 +89,13 @@ def _run(
     as_json: bool,
 ) -> None:
     remove_stale_folders()
-    study, file = open_study(where, create=True, program=True, learn_from=learn_from)
+    study, file = open_study(where, create=True, program=True, learn_from=learn_from, budget=budget)
     if file is None or file.evaluator is None:
         raise InputError(
             f"A run needs an [evaluator] with a command or a Python function; {redact(where)} has none. Add one, or "
             "drive the study by hand: alebo ask, then alebo tell."
         )
+    check_given(study, where, budget)
     logging.getLogger("alebo").addHandler(logging.NullHandler())  # failures are shown as events, once
     start = time.monotonic()
     before = study.history
@@ -97,7 +103,8 @@ def _run(
     if done and words.is_terminal and not as_json:
         say(words, f"{done} evaluations are already there; going on.", "dim")
     command = type(file.evaluator).__name__ == "CommandEvaluator"
-    with Progress(study.goals, title=file.name, space=study.space, console=words, log_events=log) as progress:
+    shown: dict[str, Any] = {"title": file.name, "space": study.space, "console": words, "log_events": log}
+    with Progress(study.goals, timeout=file.timeout, **shown) as progress:
         progress.start(before)
 
         def after(step: Step) -> None:
@@ -108,7 +115,7 @@ def _run(
         opt = evaluate(
             study,
             file.evaluator,
-            workers=workers or file.workers,
+            workers=file.workers if workers is None else workers,
             ahead=file.ahead if ahead is None else ahead,
             budget=budget,
             max_failed=file.max_failed if max_failed is None else max_failed,
@@ -160,4 +167,4 @@ def _conclude(opt: Optimizer, summary: dict[str, Any], where: str, *, as_json: b
         "failed in all.",
     )
     say(show, f"Its parameters: alebo best {where}     Everything: alebo report {where}")
-    say(show, f"Go on with more: alebo run {where} --budget {2 * (opt.budget or summary['made_now'])}")
+    say(show, f"Go on with more: alebo run {where} --budget {2 * max(opt.budget or 1, opt.asked)}")

@@ -16,6 +16,7 @@ from .._errors import InputError, StudyError
 from .._table import FORMULA as _FORMULA
 from .._table import cells_of, check_names, rows_below, said_separator
 from .._table import unguarded as unguarded
+from ._out import err, say
 
 if TYPE_CHECKING:
     from ..history import Trial
@@ -152,6 +153,13 @@ def read(path: Path, known: Iterable[str]) -> Sheet:
     check_names(header, skip + 1, sheet.refuse)
     body = (line + "\n" for line in lines[skip + 1 :])
     return replace(sheet, rows=tuple(rows_below(body, header, separator, skip + 1, sheet.refuse)))
+
+
+def say_unused(sheet: Sheet, known: Iterable[str]) -> None:
+    """Name the columns that mean nothing here."""
+    unused = [c for c in sheet.header if c and c not in set(known)]
+    if unused:
+        say(err(), f"Not used in {sheet.path}: column {', '.join(map(repr, unused[:8]))}.", "yellow")
 
 
 def _text(path: Path) -> str:

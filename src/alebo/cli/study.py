@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 import logging
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +16,7 @@ from .._errors import InputError, MissingPartError, StateError, StudyError
 from .._text import printable
 from .._urls import redact
 from ._out import SHOWN, cell, err, measured, out, plain, print_json, say, table
+from .budget import settle
 from .sheet import guarded
 
 if TYPE_CHECKING:
@@ -21,13 +24,21 @@ if TYPE_CHECKING:
     from ..runner import Study
     from ..studyfile import StudyFile
 
+FORMATS = ("csv", "json", "parquet")
+
 
 def open_study(
-    where: str, *, create: bool, program: bool = False, learn_from: Sequence[str] = ()
+    where: str,
+    *,
+    create: bool,
+    program: bool = False,
+    learn_from: Sequence[str] = (),
+    budget: int | None = None,
 ) -> tuple[Study, StudyFile | None]:
     """The study of a study.toml (begun if `create`), or of a journal file or database address.
 
     `program`: check that the evaluator's program is there. `learn_from`: sources beside those that the file names.
+    `budget`: what the command was given, which comes before the file's.
     """
     from .. import runner
 
@@ -62,11 +73,11 @@ def open_study(
         file.goals,
         method=file.method if file.names_method else None,
         seed=file.seed,
-        budget=file.budget if create else None,  # looking at a study does not change it
         name=file.name,
         sources=[*file.sources, *learn_from] if create else (),
     )
-    if create:
+    if create:  # looking at a study does not change it
+        settle(study, file, where, budget)
         _introduce(study)
         queue = study.optimizer().queue
         for point in file.baseline:
@@ -96,6 +107,8 @@ def _quiet() -> None:
 
 def best(where: str, *, everything: bool, output: Path | None, as_json: bool) -> None:
     """The best point, or the front where there are several objectives."""
+    if output is not None and output.suffix.lower() not in (".csv", ".json"):
+        raise InputError(f"A point is written to a .csv or .json file; got '{output}'. Give it one of the two endings.")
     study, _ = open_study(where, create=False)
     with study:
         trials = [study.best()] if study.goals.single else study.front()
@@ -184,10 +197,8 @@ def _trial_data(t: Trial) -> dict[str, Any]:
 
 
 def _write_points(trials: Sequence[Trial], names: Sequence[str], outcomes: Sequence[str], path: Path) -> None:
-    if path.suffix == ".json":
-        import json
-
-        path.write_text(json.dumps(plain([_trial_data(t) for t in trials]), indent=2), encoding="utf-8")
+    if path.suffix.lower() == ".json":
+        _write(path, json.dumps(plain([_trial_data(t) for t in trials]), indent=2))
         return
     header = ["trial", *names, *outcomes]
     rows = [[t.number, *(t.params[n] for n in names), *(t.outcomes[n].mean for n in outcomes)] for t in trials]
@@ -204,7 +215,24 @@ def write_csv(header: Sequence[str], rows: Sequence[Sequence[Any]], path: Path |
     if path is None:
         sys.stdout.write(text.getvalue())
     else:
-        path.write_text(text.getvalue(), encoding="utf-8", newline="")
+        _write(path, text.getvalue())
+
+
+@contextmanager
+def writing(path: Path) -> Iterator[None]:
+    """Make the file's folder, and say what to do where it cannot be written."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        yield
+    except OSError as error:
+        raise StudyError(
+            f"A result goes to a new file; {path} cannot be written: {error}. Choose another --output."
+        ) from None
+
+
+def _write(path: Path, text: str) -> None:
+    with writing(path):
+        path.write_text(text, encoding="utf-8", newline="")
 
 
 def logs(where: str, *, number: int | None, as_json: bool) -> None:
@@ -234,12 +262,31 @@ def logs(where: str, *, number: int | None, as_json: bool) -> None:
     sys.stdout.write(printable(text))
 
 
-def export(where: str, *, form: str, output: Path | None) -> None:
+def _format(given: str | None, output: Path | None, as_json: bool) -> str:
+    """The format that was asked for, or that the file's ending names; two that contradict each other are refused."""
+    if given is not None and given not in FORMATS:
+        raise InputError(f"`--format` is csv, json or parquet; got {given!r}.")
+    if as_json and (output is not None or given not in (None, "json")):
+        other = "--output" if output is not None else f"--format {given}"
+        raise InputError(f"--json prints every trial as JSON; got {other}, too. Leave one of the two out.")
+    if as_json or output is None:
+        return "json" if as_json else given or "csv"
+    ending = output.suffix.lower().removeprefix(".")
+    if given is None and ending not in FORMATS:
+        rule = "The ending of a file says its format, .csv, .json or .parquet"
+        raise InputError(f"{rule}; got '{output}'. Give it such an ending, or add --format.")
+    if given is not None and ending in FORMATS and ending != given:
+        raise InputError(
+            f"The ending of a file says its format; got '{output}' and --format {given}. Leave --format out."
+        )
+    return given or ending
+
+
+def export(where: str, *, form: str | None, output: Path | None, as_json: bool) -> None:
     """Every trial with its settings, outcomes and state."""
     from .._frame import dataframe, table
 
-    if form not in ("csv", "json", "parquet"):
-        raise InputError(f"`--format` is csv, json or parquet; got {form!r}.")
+    form = _format(form, output, as_json)
     if form == "parquet" and output is None:
         raise InputError("A parquet file cannot be printed. Add --output trials.parquet.")
     study, _ = open_study(where, create=False)
@@ -253,12 +300,11 @@ def export(where: str, *, form: str, output: Path | None) -> None:
         if output is None:
             print_json(data)
             return
-        import json
-
-        output.write_text(json.dumps(plain(data), indent=2, ensure_ascii=False), encoding="utf-8")
-    else:
+        _write(output, json.dumps(plain(data), indent=2, ensure_ascii=False))
+    elif output is not None:
         try:
-            dataframe(history, space, goals).to_parquet(output)
+            with writing(output):
+                dataframe(history, space, goals).to_parquet(output)
         except ImportError:
             raise MissingPartError('A parquet file needs pandas and pyarrow. Run: pip install "alebo[frame]"') from None
     if output is not None:

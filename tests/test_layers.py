@@ -62,6 +62,7 @@ SIBLINGS = {
     ("space", "parameters"),
     ("_stored", "_schema"),
     ("space", "_show"),
+    ("parameters", "_checks"),
     ("space", "_checks"),
     ("goals", "_checks"),
     ("sources", "_saving"),

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Mapping, Sequence
+from inspect import signature
 from typing import Any
 
 from ._errors import InputError
@@ -49,6 +51,23 @@ def named(names: Sequence[str], given: Any) -> Mapping[str, Any]:
             f"{given!r:.60}. The order is {known}."
         )
     return dict(zip(names, values, strict=True))
+
+
+def misfit(name: str, kind: str, given: Mapping[str, Any], makers: Mapping[str, Any]) -> str:
+    """Which key things of this kind do not have, or which one is missing; empty where neither is the mistake."""
+    takes = {k: {p.name: p.default is p.empty for p in signature(m).parameters.values()} for k, m in makers.items()}
+    for keys in takes.values():
+        del keys["name"]
+    one = f"{name!r} is {'an' if kind == 'int' else 'a'} {kind}, which"
+    for key in given:
+        if key not in takes[kind]:
+            near = difflib.get_close_matches(str(key), takes[kind], n=1)
+            others = " or ".join(k for k, keys in takes.items() if key in keys)
+            way = f"Leave `{key}` out{f', or give it the type {others}' if others else ''}."
+            hint = f"Did you mean {near[0]!r}?" if near else way
+            return f"{one} has no `{key}`; it has {', '.join(takes[kind])}. {hint}"
+    missing = [key for key, needed in takes[kind].items() if needed and key not in given]
+    return f"{one} needs `{missing[0]}`; got {', '.join(given) or 'nothing'}. Add it." if missing else ""
 
 
 def callable_or_none(name: str, given: Any) -> None:

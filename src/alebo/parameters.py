@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import difflib
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import MISSING, dataclass, fields
+from dataclasses import dataclass
 from decimal import Decimal
-from inspect import signature
 from typing import Any, TypeAlias
 
 import numpy as np
 
+from ._checks import misfit
 from ._errors import InputError
 
 _LARGEST_INT = 10**12  # a bin of the cube is then still thousands of times wider than a rounding error
@@ -301,42 +300,16 @@ def parameter_from(name: str, spec: Any) -> Parameter:
         makers = {"float": Float, "fidelity": Fidelity, "int": Int, "categorical": Categorical, "fixed": Fixed}
         if kind not in makers:
             raise InputError(f"`type` of {name!r} is one of {sorted(makers)}; got {kind!r}.")
-        known = [f for f in fields(makers[kind]) if f.name != "name"]
-        unknown = [k for k in spec if k not in [f.name for f in known]]
-        if unknown:
-            near = difflib.get_close_matches(str(unknown[0]), [f.name for f in known], n=1)
-            hint = f"Did you mean {near[0]!r}?" if near else "Leave it out."
-            raise InputError(
-                f"A {kind} has {', '.join(f.name for f in known)}; {name!r} has {unknown[0]!r}, too. {hint}"
-            )
-        lacking = [f.name for f in known if f.name not in spec and f.default is MISSING]
-        if lacking:
-            raise InputError(f"A {kind} needs {lacking[0]!r}; {name!r} has {sorted(spec)}. Add it.")
         try:
             made: Parameter = makers[kind](name, **spec)
         except TypeError as error:
-            wrong = _misfit(name, kind, spec, makers) or f"{name!r} cannot be built as {kind}: {error}. Correct it."
+            wrong = misfit(name, kind, spec, makers) or f"{name!r} cannot be built as {kind}: {error}. Correct it."
             raise InputError(wrong) from None
         return made
     if isinstance(spec, Sequence) and not isinstance(spec, str):
         numbers = all(isinstance(v, int | float) and not isinstance(v, bool) for v in spec)
         return Float(name, *spec) if numbers and len(spec) == 2 else Categorical(name, spec)
     return Fixed(name, spec)
-
-
-def _misfit(name: str, kind: str, spec: Mapping[str, Any], makers: Mapping[str, Any]) -> str:
-    """Which key parameters of this kind do not have, or which one is missing; empty where neither is the mistake."""
-    takes = {k: {p.name: p.default is p.empty for p in signature(m).parameters.values()} for k, m in makers.items()}
-    for keys in takes.values():
-        del keys["name"]
-    one = f"{name!r} is {'an' if kind == 'int' else 'a'} {kind}, which"
-    for key in spec:
-        if key not in takes[kind]:
-            others = " or ".join(k for k, keys in takes.items() if key in keys)
-            way = f", or give it the type {others}" if others else ""
-            return f"{one} has no `{key}`; it has {', '.join(takes[kind])}. Leave `{key}` out{way}."
-    missing = [key for key, needed in takes[kind].items() if needed and key not in spec]
-    return f"{one} needs `{missing[0]}`; got {', '.join(spec) or 'nothing'}. Add it." if missing else ""
 
 
 def check_value(p: Parameter, value: Any) -> None:

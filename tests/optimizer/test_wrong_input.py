@@ -236,11 +236,14 @@ def test_one_object_or_a_text_where_a_list_belongs() -> None:
 
 def test_plain_data_of_a_parameter_with_a_wrong_key() -> None:
     for spec, words in (
-        ({"type": "int", "low": 1, "hihg": 9}, ["int has low, high, log", "'k' has 'hihg'", "Did you mean 'high'"]),
-        ({"low": 1, "high": 9, "zzz": 3}, ["float has low, high, log, step, digits", "'zzz'", "Leave it out"]),
-        ({"low": 1}, ["float needs 'high'", "'k' has ['low']", "Add it"]),
+        (
+            {"type": "int", "low": 1, "hihg": 9},
+            ["'k' is an int, which has no `hihg`; it has low, high, log.", "Did you mean 'high'"],
+        ),
+        ({"low": 1, "high": 9, "zzz": 3}, ["no `zzz`; it has low, high, log, step, digits", "Leave `zzz` out"]),
+        ({"low": 1}, ["'k' is a float, which needs `high`; got low", "Add it"]),
         ({"choices": "abc"}, ["choices of 'k' are a list", "'abc'"]),
-        ({"value": 3, "low": 1}, ["fixed has value", "'low'"]),
+        ({"value": 3, "low": 1}, ["'k' is a fixed, which has no `low`", "it has value"]),
     ):
         refused(InputError, lambda s=spec: Space.from_dict({"k": s}), *words)
     assert Space.from_dict({"k": {"type": "int", "low": 1, "high": 9}}).names == ("k",)

@@ -38,7 +38,7 @@ TUNED: dict[str, dict[str, Any]] = {
     },
     "models._algebra": {"LOG_2PI": 1.8378770664093453, "SMALL": 120},
     "models.priors": {"NOISE_FLOOR": 1e-6},
-    "models.outcomes": {"FAR": 1e3, "HUGE": 1e150, "BAD": 3.0, "MOST_NOISE": 1e12},
+    "models.outcomes": {"SMALLEST": 1e-307, "FAR": 1e3, "HUGE": 1e150, "BAD": 3.0, "MOST_NOISE": 1e12},
     "models.mahalanobis.build": {"FEW": 30, "CHEAP": 100, "LEAST_MOVES": 2, "NEWEST": 10},
     "models.mahalanobis.chains": {
         **{"LEAPS": 15, "CHAINS": 4, "BURN_IN": 100, "CLIMB": (100, 10), "STEEP": 20.0, "SETTLE": (5, 1000)},

@@ -1,12 +1,13 @@
 """Keeps docs/reproduction.md and docs/choosing.md true: the parts between markers are rewritten from results, everything else is left alone.
 
 A part begins with `<!-- table: branin-100 -->` or `<!-- caption: fig5_traces -->`
-or `<!-- summary: alebo -->` or `<!-- suite: real -->` and ends with `<!-- end -->`.
+or `<!-- summary: alebo -->` or `<!-- suite: real -->`, of named methods `<!-- suite: real of bo,sobol -->`, and ends with `<!-- end -->`.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
 
 from alebo import AleboError, InputError
@@ -17,7 +18,7 @@ from .results import Results, load
 from .standings import standings
 from .suite import SHARED, how, suite
 
-_PART = re.compile(r"<!-- (table|caption|summary|suite): (\S+?) -->\n.*?<!-- end -->", flags=re.DOTALL)
+_PART = re.compile(r"<!-- (table|caption|summary|suite): (\S+?)( of \S+)? -->\n.*?<!-- end -->", flags=re.DOTALL)
 
 
 def refresh(page: Path, folder: Path, pictures: Path) -> list[str]:
@@ -29,18 +30,18 @@ def refresh(page: Path, folder: Path, pictures: Path) -> list[str]:
     results, missing = load(folder), []
 
     def part(match: re.Match[str]) -> str:
-        kind, name = match[1], match[2]
+        kind, name, of = match[1], match[2], match[3] or ""
         try:
             if kind == "summary":
                 body = tables.summary(results, PAPER, name)
             elif kind == "suite":
-                body = _suite(results, folder.parent, name, pictures)
+                body = _suite(results, folder.parent, name, pictures, [m for m in of[4:].split(",") if m])
             else:
                 body = _table(results, name) if kind == "table" else _caption(name, folder, pictures)
         except AleboError as error:
             missing.append(f"{kind} {name}: {error}")
             body = "Not run yet."
-        return f"<!-- {kind}: {name} -->\n{body}\n<!-- end -->"
+        return f"<!-- {kind}: {name}{of} -->\n{body}\n<!-- end -->"
 
     new = _PART.sub(part, text)
     if new != text:
@@ -61,10 +62,12 @@ def _table(results: Results, problem: str) -> str:
     return "\n".join(lines[2:]).strip() + note
 
 
-def _suite(results: Results, beside: Path, name: str, pictures: Path) -> str:
+def _suite(results: Results, beside: Path, name: str, pictures: Path, methods: Sequence[str] = ()) -> str:
     """The standings of a suite, its picture and its values; of its own folder, where it has one."""
     chosen = suite(name)
-    made = standings(results if chosen.folder == SHARED else load(beside / chosen.folder, make=how(chosen)), chosen)
+    made = standings(
+        results if chosen.folder == SHARED else load(beside / chosen.folder, make=how(chosen)), chosen, methods
+    )
     path = pictures / f"suite_{name}.png"
     suite_page.draw(made, path)
     against = "alebo" if "alebo" in made.labels else None

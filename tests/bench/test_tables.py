@@ -295,6 +295,8 @@ def test_no_z_score_with_too_few_runs() -> None:
 
 def test_the_tables_that_the_documents_name_can_be_printed():
     root = Path(__file__).parents[2]
+    if not (root / "results").is_dir():
+        pytest.skip("an installed package carries no results")
     pages = [root / "README.md", *sorted((root / "docs").glob("*.md"))]
     calls = {c for page in pages for c in re.findall(r"alebo bench (table results[^`(\n]*)", page.read_text())}
     assert len(calls) >= 3

@@ -264,7 +264,7 @@ def without_short(tasks: Sequence[Task]) -> tuple[list[Task], list[str]]:
     if not kept:
         return list(tasks), []
     return kept, [
-        f"{why} (seed{'s' if len(found) > 1 else ''} {', '.join(str(t.seed) for t in found)}). Choose another --out to make them."
+        f"{why} (seed{'s' if len(found) > 1 else ''} {', '.join(str(t.seed) for t in found)}). Another --out makes them."
         for why, found in short.items()
     ]
 

@@ -264,6 +264,21 @@ def test_wrong_calls_of_a_suite_table(tmp_path: Path, monkeypatch: pytest.Monkey
     assert "needs runs of two methods or more; here are those of good." in str(result.exception)
 
 
+def test_the_name_of_a_suite_alone_shows_its_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(suites, "suites", lambda: {"two": TWO})
+    folder = stored(tmp_path / "results")
+    shown = [
+        CliRunner().invoke(app, ["suite", *how, "two", "--folder", str(folder), "--format", "markdown"])
+        for how in ([], ["table"])
+    ]
+    assert shown[0].exit_code == 0
+    assert shown[0].output == shown[1].output
+    assert "average rank" in shown[0].output
+    wrong = CliRunner().invoke(app, ["suite", "three"])
+    assert wrong.exit_code == 2
+    assert "No such command 'three'" in wrong.output
+
+
 @pytest.mark.parametrize("suffix", ["png", "svg", "pdf"])
 def test_a_picture_of_a_suite_is_drawn_into_a_new_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, suffix: str

@@ -3,11 +3,28 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
-app = typer.Typer(help="Named sets of problems: run, table, page, list.", no_args_is_help=True)
+
+class Named(TyperGroup):
+    """The command `table` is understood where a suite's name stands in place of a command."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """`real --against bo` -> `table real --against bo`."""
+        from . import suite as suites
+
+        known = args and args[0] not in self.commands and args[0] in (*suites.suites(), "all")
+        return super().parse_args(ctx, ["table", *args] if known else args)
+
+
+app = typer.Typer(
+    cls=Named,
+    help="Named sets of problems: run, table, page, list. A suite's name alone shows its table: alebo bench suite real.",
+    no_args_is_help=True,
+)
 
 SuiteName = Annotated[str, typer.Argument(help="real, synthetic, all, quick or long.")]
 Folder = Annotated[Path, typer.Option(help="Folder of results.")]

@@ -74,12 +74,16 @@ TUNED: dict[str, dict[str, Any]] = {
         **{"PIECE": 1000, "NEAR_FACES": 6, "DIRECT": (1e-4,), "LAST": (1e-3, 1e-6), "WORTH": 1e-3},
         **{"TOUCHING": 1.0 - 1e-4, "QUASI": 64, "PERTURBED": 20},
     },
-    "acquisition.wrappers": {"LEAST_CORRELATION": 1e-6},
+    "acquisition.wrappers": {"LEAST_CORRELATION": 1e-6, "LEAST_RATIO": 1e-12},
     "methods._basins": {
         **{"NEGLIGIBLE": 0.001, "LATEST": 4, "EXPLAINED": 0.9, "ACTIVE": 5.0, "WIDTH": 0.9, "OUTSIDE": 0.6},
         **{"CHANGED": 0.05, "AWAY": 1.5, "ANOTHER": 0.6, "RIM": 10, "WIDER": 1.5, "LAST_DIGITS": 1e-4, "REFINED": 3},
     },
     "methods._embedded": {"DEFAULT_DIM": 10},
+    "methods._plateaus": {
+        **{"REPEATED": 3, "EVIDENCE": 3.0, "WIDTHS": 30, "BACKGROUNDS": (0.0, 0.25, 0.5, 0.75), "NEWEST": 200},
+        **{"APART": 1e-6},
+    },
     "methods._trust_region": {
         **{"LENGTH": 0.8, "SHORTEST": 1.0 / 128.0, "LONGEST": 1.6, "SUCCESSES": 3, "IMPROVEMENT": 1e-3},
     },

@@ -21,4 +21,5 @@ from .maximize import swiftly as swiftly
 from .wrappers import PerCost as PerCost
 from .wrappers import PerLook as PerLook
 from .wrappers import Through as Through
+from .wrappers import Unseen as Unseen
 from .wrappers import at_target as at_target

@@ -12,6 +12,7 @@ from ..models.surrogate import Surrogate
 from .functions import Acquisition, value_and_gradient
 
 LEAST_CORRELATION = 1e-6
+LEAST_RATIO = 1e-12  # of a squared distance and a squared width
 
 
 class PerCost(torch.nn.Module):
@@ -97,6 +98,43 @@ class Through(torch.nn.Module):
             value, by_features = value_and_gradient(self.acquisition, F.detach())
             (gradient,) = torch.autograd.grad(F, X, by_features)
         return value, gradient
+
+
+class Unseen(torch.nn.Module):
+    """Any acquisition function, times the probability that a point's outcomes are not just those of a known point again.
+
+    That probability is 1 - exp(-(r / width)^2), with r the distance from the nearest known point.
+    """
+
+    def __init__(
+        self,
+        acquisition: Acquisition,
+        known: Tensor,  # n x D
+        width: float,
+        place: Callable[[Tensor], Tensor] | None = None,  # of points where the known ones are: k x d -> k x D
+    ) -> None:
+        super().__init__()
+        self.acquisition, self.known, self.width, self.place = acquisition, known, width, place
+
+    def forward(self, X: Tensor) -> Tensor:
+        """... x 1 x d -> ..."""
+        return self.acquisition(X) + self._new(X.reshape(-1, X.shape[-1])).reshape(X.shape[:-2])
+
+    def with_gradient(self, W: Tensor) -> tuple[Tensor, Tensor]:
+        """The value at each point and its gradient.  k x d -> k, k x d"""
+        value, gradient = value_and_gradient(self.acquisition, W)
+        with torch.enable_grad():
+            X = W.detach().requires_grad_(True)
+            new = self._new(X)
+            (more,) = torch.autograd.grad(new.sum(), X)
+        return value + new.detach(), gradient + more
+
+    def _new(self, W: Tensor) -> Tensor:
+        """The log of the probability.  k x d -> k"""
+        X = W if self.place is None else self.place(W)
+        nearest = torch.cdist(X.detach(), self.known).argmin(dim=1)
+        ratio = ((X - self.known[nearest]) ** 2).sum(-1) / self.width**2
+        return torch.log(-torch.expm1(-ratio.clamp_min(LEAST_RATIO)))
 
 
 def at_target(X: Tensor) -> Tensor:

@@ -214,13 +214,16 @@ class FullSpaceArm:
         """What goals and pending points call for."""
         pending = torch.from_numpy(0.5 * (view.pending + 1.0)) if len(view.pending) else None
         if len(model.objectives) > 1:
-            return model.acquisition(pending, seed)
+            return self._off_plateaus(model.acquisition(pending, seed), view)
         failed = [view.space.snap(t.x) for t in view.history.failed if t.params]
         avoided = torch.from_numpy(0.5 * (np.array(failed) + 1.0)) if failed else None
         late = view.ends_within(LATE) and not view.search
         late = late and not model.noisy and not model.constraints and model.cost is None
-        acquisition: Acquisition = model.log_ei(pending, avoided, LATE_DOUBT if late else 1.0)
+        acquisition = self._off_plateaus(model.log_ei(pending, avoided, LATE_DOUBT if late else 1.0), view)
         return acquisition if model.cost is None else PerCost(acquisition, model.cost)
+
+    def _off_plateaus(self, acquisition: Acquisition, view: View) -> Acquisition:
+        return acquisition if view.plateaus is None else view.plateaus.unseen(acquisition, view)
 
     def _found(self, model: OutcomeModels, view: View) -> dict[str, Any]:
         """What the sparse model says: how much it explains, and by which parameters."""

@@ -9,7 +9,19 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from ..acquisition import Acquisition, LogEI, PerCost, PerLook, Quick, at_target, candidates, evaluate, scatter, swiftly
+from ..acquisition import (
+    Acquisition,
+    LogEI,
+    PerCost,
+    PerLook,
+    Quick,
+    Unseen,
+    at_target,
+    candidates,
+    evaluate,
+    scatter,
+    swiftly,
+)
 from ._fidelity import at_target_next
 from ._outcomes import OutcomeModels
 from ._rounding import rounded
@@ -127,9 +139,10 @@ def _bend(model: OutcomeModels) -> Tensor | None:
 
 def _promise(acquisition: Acquisition, y: Array, value: float) -> float:
     """What a point promises by itself: `value`, its acquisition, without what it costs or how careful the look is."""
-    if not isinstance(acquisition, PerCost | PerLook):
+    priced = acquisition.acquisition if isinstance(acquisition, Unseen) else acquisition
+    if not isinstance(priced, PerCost | PerLook):
         return value
     point = torch.from_numpy(y)[None]
-    if isinstance(acquisition, PerLook):
+    if isinstance(priced, PerLook):
         point = at_target(point)
-    return float(evaluate(acquisition.acquisition, point.numpy())[0])
+    return float(evaluate(priced.acquisition, point.numpy())[0])

@@ -23,6 +23,7 @@ from ..space import Space
 
 if TYPE_CHECKING:
     from ._growth import Event
+    from ._plateaus import Plateaus
 
 Array: TypeAlias = NDArray[np.float64]
 
@@ -48,6 +49,7 @@ class View:
         begun: the number of the trial with which the present search began (see `_basins`).
         search: which of the trials since then belong to it: those that were proposed as if basins were filled (True), the
             others (False), or all (None).
+        plateaus: what to keep away from where the function has the same outcomes at many points (see `_plateaus`).
     """
 
     history: History
@@ -60,6 +62,7 @@ class View:
     beside: tuple[Mapping[str, Any], ...] = ()
     begun: int = 0
     search: bool | None = None
+    plateaus: Plateaus | None = None
 
     def own(self, trial: Trial) -> bool:
         """Whether this method proposed the trial, and not another arm."""

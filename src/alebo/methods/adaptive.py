@@ -32,6 +32,7 @@ from ._findings import shares as shares
 from ._fitted import Fitted, by_outcome
 from ._full_space import MOST_TRIALS, FullSpaceArm, full_space_arms
 from ._method import Method, Suggestion, Supports, setting
+from ._plateaus import PLATEAUS, plateaus
 from ._repeat import estimates
 from ._sharing import Sharing as Sharing
 from ._transfer import HEDGED, SOURCE, TRUSTED, best_point, weights
@@ -130,11 +131,14 @@ class Adaptive(Method):
     def suggest(self, history: History, space: Space, goals: Goals, q: int, seed: int) -> Sequence[Suggestion]:
         arms, out = self.able(space, goals)
         view = View(history, space, goals, seed)
-        said = {"left out": out} if out and not len(history) else {}  # once, in the note of the first trial
+        said: dict[str, Any] = {}
+        if out and not len(history):  # once, in the note of the first trial
+            said["left out"] = out
         if len(arms) == 1 and isinstance(arms[0], MethodArm):  # nothing to share: its first points are its own, too
             alone = MethodArm("embedding", ALEBO()) if arms[0].name == "embedding" else arms[0]
             points = list(alone.propose(view, q))
             return [replace(s, note={**s.note, "arm": arms[0].name, **said}) for s in points]
+        view = replace(view, plateaus=plateaus(view))
         if view.history.sources:
             points = self._informed(view, arms, q)
         else:
@@ -142,6 +146,8 @@ class Adaptive(Method):
             for s in points:
                 view = view.plus(s.x)
             points += self._elsewhere(view, arms, q - len(points))
+        if view.plateaus is not None:
+            said[PLATEAUS] = round(view.plateaus.width, 4)
         return [replace(points[0], note={**points[0].note, **said}), *points[1:]]
 
     def _first_points(self, view: View, arms: Sequence[Arm], q: int) -> list[Suggestion]:

@@ -141,7 +141,7 @@ class ALEBO(Method):
         batch: Batch | None = None
         for i in range(1, q - len(out) + 1):  # a batch: as if the points before were already under way
             seen = seen.plus(found.x)
-            if i == 1 and self.acquisition is None:
+            if i == 1 and self.acquisition is None and seen.plateaus is None:
                 batch = Batch.after(found, aware, seen, derive(seen.seed, "batch", view.number))
             if batch is None:
                 found = self._maximise(aware, seen, "ask", view.number, i, later=i)
@@ -226,12 +226,14 @@ class ALEBO(Method):
         doubt = LATE_DOUBT if seen.ends_within(self.settle) and seen.space.fidelity is None else 1.0
 
         def by(models: OutcomeModels) -> Acquisition:
-            return models.acquisition(waiting, seed, doubt, log_cost(models, seen.space))
+            made = models.acquisition(waiting, seed, doubt, log_cost(models, seen.space))
+            return made if seen.plateaus is None else seen.plateaus.unseen_inside(made, seen)
 
         if later:
             return maximise(by(model.share(later)), model, seen, seed, short=True)
         many = len(model.Y) > self.metric.cheap
-        if model.several and (search := begun(model, seen, waiting, seed)) is not None:
+        quickly = model.several and seen.plateaus is None
+        if quickly and (search := begun(model, seen, waiting, seed)) is not None:
             part = model.priced(search.draws.share(seen.number, THIRDS)) if many else None
             among = search.among if many else None
             found = maximise(

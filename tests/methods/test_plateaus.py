@@ -15,7 +15,7 @@ from alebo import AtMost, Goals, Minimize, Optimizer, Space
 from alebo.acquisition import PerCost, Unseen, evaluate, value_and_gradient
 from alebo.geometry import Embedding
 from alebo.goals import Outcome
-from alebo.methods import _full_space, _maximise, _plateaus
+from alebo.methods import _maximise, _plateaus
 from alebo.methods._plateaus import EVIDENCE, NEWEST, PLATEAUS, REPEATED, Plateaus, plateaus
 from alebo.methods.alebo import ALEBO
 from alebo.models import fit_ard
@@ -249,4 +249,3 @@ def test_a_resumed_run_proposes_the_same_on_plateaus() -> None:
 def test_alebo_alone_knows_nothing_of_plateaus() -> None:
     opt = run(25, method=ALEBO())
     assert not any(PLATEAUS in t.note for t in opt.history)
-    assert _full_space.full_space_arms()[0].name == "full"

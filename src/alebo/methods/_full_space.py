@@ -223,6 +223,7 @@ class FullSpaceArm:
         return acquisition if model.cost is None else PerCost(acquisition, model.cost)
 
     def _off_plateaus(self, acquisition: Acquisition, view: View) -> Acquisition:
+        """The acquisition, weighed by how probably a point is new where there are plateaus."""
         return acquisition if view.plateaus is None else view.plateaus.unseen(acquisition, view)
 
     def _found(self, model: OutcomeModels, view: View) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from click.testing import Result
 from typer.testing import CliRunner
 
@@ -81,6 +82,7 @@ def test_a_run_is_the_same_each_time_and_equals_minimize() -> None:
     assert Run(one).final == pytest.approx(twin.fun, rel=1e-9)
     assert len(one["seconds"]["model"]) == 1  # a number for ten evaluations
     assert Run(one).model_seconds == pytest.approx(one["seconds"]["model"][0] / 8)
+    assert one["environment"]["kernels"].startswith(f"torch {torch.backends.cpu.get_cpu_capability()}, BLAS ")
     assert one["environment"]["versions"]["alebo"] == alebo.__version__
     assert len(json.dumps(one)) < 3000
 

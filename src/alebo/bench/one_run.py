@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from threadpoolctl import threadpool_info
 
 import alebo
 from alebo import AleboError, EvaluationError, MissingPartError, Optimizer
@@ -159,7 +160,7 @@ def _round(value: float | None) -> float | None:
 
 @cache
 def environment() -> dict[str, Any]:
-    """What the numbers were made with: versions, machine, threads, and the commit where there is one."""
+    """What the numbers were made with: versions, machine, kernels, threads, and the commit where there is one."""
     versions: dict[str, str] = {"alebo": alebo.__version__}
     for name in ("numpy", "scipy", "torch", "gpytorch", "botorch", "cma", "smac", "mujoco"):
         try:
@@ -170,9 +171,18 @@ def environment() -> dict[str, Any]:
         "versions": versions,
         "python": platform.python_version(),
         "machine": f"{platform.system()} {platform.machine()}, {os.cpu_count()} CPUs",
+        "kernels": _kernels(),
         "threads": os.environ.get("OMP_NUM_THREADS", "unset"),
         "commit": _commit(),
     }
+
+
+def _kernels() -> str:
+    """Which arithmetic the processor gets from the libraries: with others a run rounds differently, and then goes its own way."""
+    import torch
+
+    blas = {str(lib["architecture"]) for lib in threadpool_info() if lib.get("architecture")}
+    return ", ".join([f"torch {torch.backends.cpu.get_cpu_capability()}", *(f"BLAS {name}" for name in sorted(blas))])
 
 
 def _commit() -> str | None:

@@ -8,13 +8,12 @@ All arms learn from all evaluations. A rule that looks only at improvement that 
 
 from __future__ import annotations
 
-import difflib
 import logging
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, ClassVar, Protocol, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,12 +24,13 @@ from ..geometry import Embedding
 from ..goals import Goals, Outcome
 from ..history import History
 from ..space import Space
+from ._arms import Arm, MethodArm, arm_named, known
 from ._basins import elsewhere
 from ._design import sobol_points
 from ._findings import finding as finding
 from ._findings import shares as shares
 from ._fitted import Fitted, by_outcome
-from ._full_space import MOST_TRIALS, FullSpaceArm, full_space_arms
+from ._full_space import MOST_TRIALS, FullSpaceArm
 from ._method import Method, Suggestion, Supports, setting
 from ._plateaus import PLATEAUS, plateaus
 from ._repeat import estimates
@@ -45,40 +45,6 @@ log = logging.getLogger(__name__)
 FIRST = (8, 5)  # first points at most: in the embedding, and in the whole cube
 SHARE_OF_FIRST = 3  # and together at most one in so many of the budget
 NUMERICAL = (ArithmeticError, np.linalg.LinAlgError, RuntimeError, ValueError)  # what a failed fit raises
-
-
-class Arm(Protocol):
-    """One method among several that share a history."""
-
-    @property
-    def name(self) -> str:
-        """How notes name it."""
-
-    def unable(self, space: Space, goals: Goals) -> str | None:
-        """Why it cannot do what is asked; None where it can."""
-
-    def propose(self, view: View, q: int) -> Sequence[Suggestion]:
-        """The next q points."""
-
-
-@dataclass(frozen=True)
-class MethodArm:
-    """Any method as an arm."""
-
-    name: str
-    method: Method
-
-    def unable(self, space: Space, goals: Goals) -> str | None:
-        """The method's own refusal; None where it does not refuse."""
-        try:
-            self.method.check(space, goals)
-        except InputError as error:
-            return str(error)
-        return None
-
-    def propose(self, view: View, q: int) -> Sequence[Suggestion]:
-        """The next q points."""
-        return self.method.propose(view, q)
 
 
 @dataclass(frozen=True)
@@ -109,7 +75,7 @@ class Adaptive(Method):
         if twice:
             raise InputError(f"Every arm is named once; got {twice[0]!r} twice. Leave one of them out.")
         for name in self.arms:
-            _arm(name)
+            arm_named(name)
         self._counts(initial=1)
         self._parts("sharing")
 
@@ -119,7 +85,7 @@ class Adaptive(Method):
 
     def able(self, space: Space, goals: Goals) -> tuple[list[Arm], dict[str, str]]:
         """The arms that can do what is asked, and why the others cannot. InputError where none can."""
-        arms = [_arm(name) for name in self.arms]
+        arms = [arm_named(name) for name in self.arms]
         reasons = {arm.name: arm.unable(space, goals) for arm in arms}
         left = [arm for arm in arms if reasons[arm.name] is None]
         out = {name: reason for name, reason in reasons.items() if reason is not None}
@@ -309,29 +275,6 @@ class Adaptive(Method):
             what += f", and of those that learn from {len(history.sources)} earlier studies,"
         see = partial(_unit, space)
         return Fitted(view.trials, model.Y.numpy(), see, models, None, what, refits=False)
-
-
-def known() -> list[str]:
-    """The names of all arms."""
-    from . import METHODS
-
-    own = [*(arm.name for arm in full_space_arms()), "embedding"]
-    return [*own, *(name for name in METHODS if name not in own and name != Adaptive.name)]
-
-
-def _arm(name: Any) -> Arm:
-    from . import METHODS
-
-    for arm in full_space_arms():
-        if arm.name == name:
-            return arm
-    if name == "embedding":
-        return MethodArm(name, ALEBO(initial=1, centre=False))  # the other arms' points serve as its first ones
-    if name in METHODS and name != Adaptive.name:
-        return MethodArm(name, METHODS[name]())
-    near = difflib.get_close_matches(str(name), known(), n=1)
-    hint = f"Did you mean {near[0]!r}? " if near else ""
-    raise InputError(f"An arm has one of these names: {', '.join(known())}; got {name!r}. {hint}".rstrip())
 
 
 def _unit(space: Space, X: Array) -> Array:

@@ -1,0 +1,53 @@
+"""The adaptive method with other arms than the default's: what they refuse, what fails in them, and what the notes say."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+import alebo
+from alebo import Float, Int, LinearConstraint, Minimize, Optimizer, Space
+from alebo.methods import Adaptive
+from alebo.methods._plateaus import PLATEAUS
+
+SPACE = Space.from_bounds([(0.0, 1.0)] * 4)
+CUT = Space([Float(f"x{i}", 0, 1) for i in range(6)], [LinearConstraint({"x0": 1.0, "x1": 1.0}, 0.7)])
+NARROW = Space(
+    [*(Float(f"x{i}", 0, 1) for i in range(5)), Int("n", 0, 9)],
+    [LinearConstraint({**{f"x{i}": 1.0 for i in range(5)}, "n": 1.0}, 0.8)],
+)
+
+
+def bowl(params: Any) -> float:
+    return float(sum((v - 0.3) ** 2 for v in params.values()))
+
+
+def stairs(params: Any) -> float:
+    return float(np.mean([np.round(3.0 * (v - 0.3)) ** 2 for v in params.values()]))
+
+
+def run(opt: Optimizer, count: int, q: int = 1, f: Any = bowl) -> Optimizer:
+    for _ in range(count // q):
+        for t in opt.ask(q):
+            opt.tell(t.number, f(t.params))
+    return opt
+
+
+def start(*arms: str, space: Space = SPACE, **how: Any) -> Optimizer:
+    return Optimizer(space, Minimize("v"), method=Adaptive(arms=arms, **how), seed=0, budget=40)
+
+
+def no_factor(*args: Any, **how: Any) -> Any:
+    raise np.linalg.LinAlgError("no factor")
+
+
+# -- plateaus --------------------------------------------------------------------------------------------------------------
+
+
+def test_points_next_to_each_other_alone_show_no_plateaus() -> None:
+    opt = alebo.Optimizer(Space([Float("x", 0, 1)]), Minimize("v"), seed=0)
+    for k in range(6):
+        opt.tell({"x": 0.5 + k * 1e-9}, 1.0)
+    run(opt, 2, f=lambda params: 1.0)
+    assert not any(PLATEAUS in t.note for t in opt.history)

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pytest
 
 import alebo
-from alebo import Float, Int, LinearConstraint, Minimize, Optimizer, Space
+from alebo import Float, InputError, Int, LinearConstraint, Minimize, Optimizer, Space
 from alebo.methods import Adaptive
 from alebo.methods._plateaus import PLATEAUS
 
@@ -40,6 +41,14 @@ def start(*arms: str, space: Space = SPACE, **how: Any) -> Optimizer:
 
 def no_factor(*args: Any, **how: Any) -> Any:
     raise np.linalg.LinAlgError("no factor")
+
+
+# -- arms that cannot do what is asked -------------------------------------------------------------------------------------
+
+
+def test_the_name_of_an_arm_is_a_text() -> None:
+    with pytest.raises(InputError, match=r"An arm has one of these names: full, .*; got \['full'\]"):
+        Adaptive(arms=(["full"],))  # type: ignore[arg-type]
 
 
 # -- plateaus --------------------------------------------------------------------------------------------------------------

@@ -69,7 +69,7 @@ def arm_named(name: Any) -> Arm:
             return arm
     if name == "embedding":
         return MethodArm(name, ALEBO(initial=1, centre=False))  # the other arms' points serve as its first ones
-    if name in METHODS and name != ADAPTIVE:
+    if isinstance(name, str) and name in METHODS and name != ADAPTIVE:
         return MethodArm(name, METHODS[name]())
     near = difflib.get_close_matches(str(name), known(), n=1)
     hint = f"Did you mean {near[0]!r}? " if near else ""

@@ -9,7 +9,7 @@ import pytest
 
 import alebo
 from alebo import Float, InputError, Int, LinearConstraint, Minimize, Optimizer, Space
-from alebo.methods import Adaptive
+from alebo.methods import ALEBO, Adaptive
 from alebo.methods._plateaus import PLATEAUS
 
 SPACE = Space.from_bounds([(0.0, 1.0)] * 4)
@@ -41,6 +41,29 @@ def start(*arms: str, space: Space = SPACE, **how: Any) -> Optimizer:
 
 def no_factor(*args: Any, **how: Any) -> Any:
     raise np.linalg.LinAlgError("no factor")
+
+
+# -- linear constraints ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("space", [CUT, NARROW], ids=["cut", "narrow"])
+@pytest.mark.parametrize("q", [1, 16])
+def test_first_points_obey_linear_constraints_where_several_arms_can(space: Space, q: int) -> None:
+    opt = run(
+        start("embedding", "alebo", space=space), 16, q
+    )  # in a batch of 16 three more than there are first points
+    assert len(opt.history) == 16
+    assert all(space.feasible(t.params) for t in opt.history)
+    assert len({t.x.tobytes() for t in opt.history[:13]}) == 13
+
+
+def test_spare_points_obey_linear_constraints(monkeypatch: pytest.MonkeyPatch) -> None:
+    opt = run(start("embedding", "alebo", space=NARROW), 13)
+    monkeypatch.setattr(ALEBO, "propose", no_factor)
+    for t in [*opt.ask(), *opt.ask(3)]:
+        assert set(t.note["skipped"]) == {"embedding", "alebo"}
+        assert NARROW.feasible(t.params)
+    assert len({t.x.tobytes() for t in opt.history}) == 17
 
 
 # -- arms that cannot do what is asked -------------------------------------------------------------------------------------

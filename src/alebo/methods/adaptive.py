@@ -121,7 +121,7 @@ class Adaptive(Method):
 
         The embedding's begin with the centre of the space. Without that arm the centre comes first, too.
         """
-        history, D = view.history, view.space.dimension
+        history = view.history
         embedded, scattered = self._counts_of_first(view, any(arm.name == "embedding" for arm in arms))
         foreign = sum(not t.asked for t in history.failed)
         started = len(history) - foreign  # its own that failed count: the models learn to stay away from them
@@ -134,7 +134,7 @@ class Adaptive(Method):
         if len(history.complete) < 2:  # no model yet: all is still being evaluated
             take = q - len(out)
         start = len(history) + len(out)
-        points = sobol_points(D, start + take, derive(view.seed, self.name))[start:]
+        points = self._scattered(view, start, take)
         if start == 0 and take:
             points[0] = 0.0
         return out + [Suggestion(x, None, {"arm": "initial"}) for x in points]
@@ -179,10 +179,14 @@ class Adaptive(Method):
         return Suggestion(x if k else np.zeros_like(x), None, {"arm": "initial", "first": k})
 
     def _counts_of_first(self, view: View, embedding: bool) -> tuple[int, int]:
-        """How many first points are the embedding's, and how many are quasi-random points of the cube."""
+        """How many first points are the embedding's, and how many are quasi-random points of the cube.
+
+        Under linear constraints all are the embedding's, which knows them.
+        """
         budget = view.history.budget
         total = self.initial or (sum(FIRST) if budget is None else min(sum(FIRST), max(2, budget // SHARE_OF_FIRST)))
         embedded = math.ceil(total * FIRST[0] / sum(FIRST)) if embedding else 0
+        embedded = total if view.space.constraints else embedded
         return embedded, total - embedded
 
     def _shared(self, view: View, arms: Sequence[Arm], q: int) -> list[Suggestion]:
@@ -235,9 +239,19 @@ class Adaptive(Method):
 
     def _spare_points(self, view: View, q: int, failed: Mapping[str, str]) -> list[Suggestion]:
         """Quasi-random points where no arm could fit a model, so that the run goes on."""
-        start = len(view.history)
-        points = sobol_points(view.space.dimension, start + q, derive(view.seed, self.name))[start:]
+        points = self._scattered(view, len(view.history), q)
         return [Suggestion(x, None, {"arm": "initial", "skipped": dict(failed)}) for x in points]
+
+    def _scattered(self, view: View, start: int, count: int) -> Array:
+        """Quasi-random points of the cube, from the one with this number on.  -> count x D
+
+        Linear constraints may leave next to nothing of the cube: there they are random points of the embedding instead,
+        inside the constraints.
+        """
+        if not view.space.constraints or not count:
+            return sobol_points(view.space.dimension, start + count, derive(view.seed, self.name))[start:]
+        seen = ALEBO().embedded(replace(view, arm="embedding"))
+        return seen.embedding.up(seen.domain.sample(count, derive(view.seed, self.name, "scattered", start)))
 
     # -- what it found -------------------------------------------------------------------------------------------------
 

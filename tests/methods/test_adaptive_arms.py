@@ -74,6 +74,43 @@ def test_the_name_of_an_arm_is_a_text() -> None:
         Adaptive(arms=(["full"],))  # type: ignore[arg-type]
 
 
+# -- sources ---------------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def old() -> Optimizer:
+    return run(Optimizer(SPACE, Minimize("v"), method="sobol", seed=5), 15)
+
+
+@pytest.mark.parametrize("arms", [("turbo",), ("turbo", "sobol")])
+def test_sources_are_refused_where_no_arm_learns_from_them(arms: tuple[str, ...], old: Optimizer) -> None:
+    said = "do not: 'turbo'.*Arms that learn: full, dense, sparse, local, embedding, alebo. Name one"
+    with pytest.raises(InputError, match=said):
+        Optimizer(SPACE, Minimize("v"), method=Adaptive(arms=arms), sources=[old])
+
+
+def test_sources_are_refused_where_the_arms_that_learn_cannot_do_what_is_asked(old: Optimizer) -> None:
+    space = Space.from_bounds([(0, 1)] * 20_001)
+    with pytest.raises(InputError, match="do not: 'sobol'"):
+        Optimizer(space, Minimize("v"), method=Adaptive(arms=("full", "sobol")), sources=[old])
+
+
+@pytest.mark.parametrize("arm", ["embedding", "alebo"])
+def test_an_arm_alone_evaluates_the_best_point_of_a_source_once(arm: str, old: Optimizer) -> None:
+    opt = Optimizer(SPACE, Minimize("v"), method=Adaptive(arms=(arm,)), sources=[old], seed=0)
+    alone = Optimizer(SPACE, Minimize("v"), method=ALEBO(), sources=[old], seed=0)
+    run(opt, 7)
+    run(alone, 7)
+    assert [t.note["arm"] for t in opt.history] == ["source"] + [arm] * 6
+    assert [t.params for t in opt.history] == [t.params for t in alone.history]
+
+
+@pytest.mark.parametrize("arms", [("full",), ("local", "turbo"), ("sobol", "alebo")])
+def test_one_arm_that_learns_is_enough_for_sources(arms: tuple[str, ...], old: Optimizer) -> None:
+    opt = Optimizer(SPACE, Minimize("v"), method=Adaptive(arms=arms), sources=[old], seed=0)
+    assert run(opt, 1).history[0].note["arm"] == "source"
+
+
 # -- plateaus --------------------------------------------------------------------------------------------------------------
 
 

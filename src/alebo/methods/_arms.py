@@ -52,6 +52,11 @@ class MethodArm:
         return self.method.propose(view, q)
 
 
+def learns(arm: Arm) -> bool:
+    """Whether it learns from earlier studies: the models of the full space do."""
+    return not isinstance(arm, MethodArm) or arm.method.learns
+
+
 def known() -> list[str]:
     """The names of all arms."""
     from . import METHODS

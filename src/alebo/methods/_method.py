@@ -114,6 +114,9 @@ class Method(Settings, ABC):
                 shown = list(dict.fromkeys(map(repr, names)))
                 self._refuse(ability, ", ".join(shown[:4]) + ", ..." * (len(shown) > 4))
 
+    def check_sources(self, space: Space, goals: Goals) -> None:
+        """Raise InputError where a method that learns from earlier studies would learn nothing from them here."""
+
     def way_out(self, ability: str) -> str:
         """What a refusal adds to the names of other methods, where this one has a setting that helps."""
         return ""

@@ -24,7 +24,7 @@ from ..geometry import Embedding
 from ..goals import Goals, Outcome
 from ..history import History
 from ..space import Space
-from ._arms import Arm, MethodArm, arm_named, known
+from ._arms import Arm, MethodArm, arm_named, known, learns
 from ._basins import elsewhere
 from ._design import sobol_points
 from ._findings import finding as finding
@@ -94,6 +94,16 @@ class Adaptive(Method):
             raise InputError(f"One arm at least must be able to do what is asked; none of {len(arms)} is. {listed}")
         return left, out
 
+    def check_sources(self, space: Space, goals: Goals) -> None:
+        arms, _ = self.able(space, goals)
+        if not any(learns(arm) for arm in arms):
+            able = ", ".join(name for name in known() if learns(arm_named(name)))
+            raise InputError(
+                f"Sources need an arm that learns from them; those that can do what is asked do not: "
+                f"{', '.join(repr(arm.name) for arm in arms)}. Arms that learn: {able}. Name one of them, or leave out the "
+                "sources."
+            )
+
     def suggest(self, history: History, space: Space, goals: Goals, q: int, seed: int) -> Sequence[Suggestion]:
         arms, out = self.able(space, goals)
         view = View(history, space, goals, seed)
@@ -103,7 +113,7 @@ class Adaptive(Method):
         if len(arms) == 1 and isinstance(arms[0], MethodArm):  # nothing to share: its first points are its own, too
             alone = MethodArm("embedding", ALEBO()) if arms[0].name == "embedding" else arms[0]
             points = list(alone.propose(view, q))
-            return [replace(s, note={**s.note, "arm": arms[0].name, **said}) for s in points]
+            return [replace(s, note={"arm": arms[0].name, **s.note, **said}) for s in points]
         view = replace(view, plateaus=plateaus(view))
         if view.history.sources:
             points = self._informed(view, arms, q)

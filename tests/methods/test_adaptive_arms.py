@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 import alebo
-from alebo import Float, InputError, Int, LinearConstraint, Minimize, Optimizer, Space
-from alebo.methods import ALEBO, Adaptive
+from alebo import Float, InputError, Int, LinearConstraint, Minimize, Optimizer, Space, StateError
+from alebo.methods import ALEBO, Adaptive, TuRBO
+from alebo.methods._full_space import FullSpaceArm
 from alebo.methods._plateaus import PLATEAUS
 
 SPACE = Space.from_bounds([(0.0, 1.0)] * 4)
@@ -72,6 +73,91 @@ def test_spare_points_obey_linear_constraints(monkeypatch: pytest.MonkeyPatch) -
 def test_the_name_of_an_arm_is_a_text() -> None:
     with pytest.raises(InputError, match=r"An arm has one of these names: full, .*; got \['full'\]"):
         Adaptive(arms=(["full"],))  # type: ignore[arg-type]
+
+
+# -- batches ---------------------------------------------------------------------------------------------------------------
+
+
+def test_where_no_arm_can_do_batches_the_ask_is_refused_in_the_words_of_an_arm() -> None:
+    opt = start("coordinate-linebo", "random-linebo", initial=2)
+    with pytest.raises(InputError, match=r"CoordinateLineBO is not defined for batches.* a batch of 3"):
+        opt.ask(3)
+    run(opt, 6)
+    assert {t.note["arm"] for t in opt.history} == {"initial", "coordinate-linebo", "random-linebo"}
+    opt.ask()
+    with pytest.raises(InputError, match="trial 6, which is pending"):
+        opt.ask()
+    assert not any("skipped" in t.note for t in opt.history)
+
+
+def test_an_arm_that_cannot_do_batches_proposes_where_nothing_is_under_way() -> None:
+    opt = run(start("coordinate-linebo", "sparse", initial=3), 12, 3)
+    arms = [t.note["arm"] for t in opt.history]
+    assert arms[3] == "coordinate-linebo"  # its turn
+    assert arms[4:6] == ["sparse"] * 2
+    assert all(arm != "coordinate-linebo" for i, arm in enumerate(arms) if i % 3)
+    assert not any({"skipped", "refused"} & t.note.keys() for t in opt.history)
+
+
+# -- refusals and failures -------------------------------------------------------------------------------------------------
+
+
+def test_a_refusal_by_an_arm_is_no_failed_fit(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*args: Any) -> Any:
+        raise InputError("too little memory")
+
+    opt = run(start("full", "embedding", initial=3), 3)
+    monkeypatch.setattr(FullSpaceArm, "propose", refuse)
+    (t,) = opt.ask()
+    assert t.note["arm"] == "embedding"
+    assert t.note["refused"] == {"full": "too little memory"}
+    assert "skipped" not in t.note
+    assert Optimizer.from_dict(opt.to_dict()).history[3].note["refused"] == t.note["refused"]
+    monkeypatch.setattr(ALEBO, "propose", refuse)
+    with pytest.raises(InputError, match="too little memory"):
+        opt.ask()
+
+
+def test_an_error_of_ours_that_is_no_refusal_ends_the_ask(monkeypatch: pytest.MonkeyPatch) -> None:
+    def closed(*args: Any) -> Any:
+        raise StateError("at the wrong time")
+
+    opt = run(start("full", "embedding", initial=3), 3)
+    monkeypatch.setattr(FullSpaceArm, "propose", closed)
+    with pytest.raises(StateError):
+        opt.ask()
+
+
+@pytest.mark.parametrize("error", [InputError, StateError])
+def test_a_single_arm_that_refuses_ends_the_ask(error: type[Exception], monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*args: Any) -> Any:
+        raise error("not now")
+
+    monkeypatch.setattr(TuRBO, "suggest", refuse)
+    with pytest.raises(error, match="not now"):
+        start("turbo").ask()
+
+
+def test_a_single_arm_whose_fit_fails_gives_quasi_random_points_and_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    opt = run(start("turbo"), 9)
+    with monkeypatch.context() as patched:
+        patched.setattr("alebo.methods.turbo.fit_region", no_factor)
+        run(opt, 2)
+        run(opt, 2, 2)
+    run(opt, 2)
+    assert [t.note["arm"] for t in opt.history] == ["turbo"] * 9 + ["initial"] * 4 + ["turbo"] * 2
+    for t in opt.history[9:13]:
+        assert t.note["skipped"] == {"turbo": "LinAlgError: no factor"}
+    assert len({t.x.tobytes() for t in opt.history}) == 15
+
+
+def test_the_default_goes_on_inside_linear_constraints_where_its_fit_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    opt = run(Optimizer(CUT, Minimize("v"), seed=0), 9)
+    monkeypatch.setattr(ALEBO, "surrogate", no_factor)
+    run(opt, 6)
+    assert [set(t.note.get("skipped", ())) for t in opt.history] == [set()] * 9 + [{"embedding"}] * 6
+    assert all(CUT.feasible(t.params) for t in opt.history)
+    assert len({t.x.tobytes() for t in opt.history}) == 15
 
 
 # -- sources ---------------------------------------------------------------------------------------------------------------

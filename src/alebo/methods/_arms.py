@@ -9,6 +9,7 @@ from typing import Any, Protocol
 
 from .._errors import InputError
 from ..goals import Goals
+from ..history import History
 from ..space import Space
 from ._full_space import full_space_arms
 from ._method import Method, Suggestion
@@ -52,9 +53,23 @@ class MethodArm:
         return self.method.propose(view, q)
 
 
+def in_batches(arm: Arm) -> bool:
+    """Whether it can propose several points at once, and while others are under way."""
+    return not isinstance(arm, MethodArm) or arm.method.supports.batches
+
+
 def learns(arm: Arm) -> bool:
     """Whether it learns from earlier studies: the models of the full space do."""
     return not isinstance(arm, MethodArm) or arm.method.learns
+
+
+def one_at_a_time(arms: Sequence[Arm], history: History, q: int) -> None:
+    """Raise the first arm's own InputError where more than one point would be out at once, and no arm can do that."""
+    for arm in arms:
+        if in_batches(arm):
+            return
+    assert isinstance(arms[0], MethodArm)
+    arms[0].method.one_at_a_time(history, q)
 
 
 def known() -> list[str]:

@@ -121,7 +121,7 @@ class Method(Settings, ABC):
         """What a refusal adds to the names of other methods, where this one has a setting that helps."""
         return ""
 
-    def _one_at_a_time(self, history: History, q: int) -> None:
+    def one_at_a_time(self, history: History, q: int) -> None:
         """Raise InputError where more than one point would be out at once."""
         if history.pending:
             number = history.pending[0].number

@@ -18,13 +18,13 @@ from typing import Any, ClassVar, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from .._errors import InputError, StudyError
+from .._errors import AleboError, InputError
 from .._seeds import derive
 from ..geometry import Embedding
 from ..goals import Goals, Outcome
 from ..history import History
 from ..space import Space
-from ._arms import Arm, MethodArm, arm_named, known, learns
+from ._arms import Arm, MethodArm, arm_named, in_batches, known, learns, one_at_a_time
 from ._basins import elsewhere
 from ._design import sobol_points
 from ._findings import finding as finding
@@ -106,14 +106,14 @@ class Adaptive(Method):
 
     def suggest(self, history: History, space: Space, goals: Goals, q: int, seed: int) -> Sequence[Suggestion]:
         arms, out = self.able(space, goals)
+        one_at_a_time(arms, history, q)
         view = View(history, space, goals, seed)
         said: dict[str, Any] = {}
         if out and not len(history):  # once, in the note of the first trial
             said["left out"] = out
-        if len(arms) == 1 and isinstance(arms[0], MethodArm):  # nothing to share: its first points are its own, too
-            alone = MethodArm("embedding", ALEBO()) if arms[0].name == "embedding" else arms[0]
-            points = list(alone.propose(view, q))
-            return [replace(s, note={"arm": arms[0].name, **s.note, **said}) for s in points]
+        if len(arms) == 1 and isinstance(arms[0], MethodArm):
+            points = self._alone(view, arms[0], q)
+            return [replace(s, note={**s.note, **said}) for s in points]
         view = replace(view, plateaus=plateaus(view))
         if view.history.sources:
             points = self._informed(view, arms, q)
@@ -125,6 +125,17 @@ class Adaptive(Method):
         if view.plateaus is not None:
             said[PLATEAUS] = round(view.plateaus.width, 4)
         return [replace(points[0], note={**points[0].note, **said}), *points[1:]]
+
+    def _alone(self, view: View, arm: MethodArm, q: int) -> list[Suggestion]:
+        """The next q points of the one arm that is able: there is nothing to share, and its first points are its own, too."""
+        alone = MethodArm(arm.name, ALEBO()) if arm.name == "embedding" else arm
+        try:
+            points = alone.propose(view, q)
+        except AleboError:
+            raise
+        except NUMERICAL as error:
+            return self._spare_points(view, q, {arm.name: _failure(arm.name, error)})
+        return [replace(s, note={"arm": arm.name, **s.note}) for s in points]
 
     def _first_points(self, view: View, arms: Sequence[Arm], q: int) -> list[Suggestion]:
         """While there are too few for a model: the embedding's own first points, then quasi-random ones of the cube.
@@ -200,12 +211,19 @@ class Adaptive(Method):
         return embedded, total - embedded
 
     def _shared(self, view: View, arms: Sequence[Arm], q: int) -> list[Suggestion]:
-        """The next q points, by the arms whose turn it is; an arm whose fit fails is left out of this ask."""
+        """The next q points, by the arms whose turn it is; an arm that refuses, or whose fit fails, is left out of this ask.
+
+        One that is not defined for batches takes part where nothing is under way, with one point.
+        """
         by_name = {arm.name: arm for arm in arms}
         failed: dict[str, str] = {}
+        refused: dict[str, InputError] = {}
         out: list[Suggestion] = []
         while len(out) < q:
-            able = [name for name in by_name if name not in failed]
+            able = [name for name in by_name if name not in failed and name not in refused]
+            able = [name for name in able if in_batches(by_name[name]) or not len(view.pending)]
+            if not able and refused and not failed:
+                raise next(iter(refused.values()))
             if not able:
                 return out + self._spare_points(view, q - len(out), failed)
             turns: list[str] = []
@@ -213,17 +231,22 @@ class Adaptive(Method):
                 turns.append(self._turn(view, able, [s.note["arm"] for s in out] + turns))
             name = turns[0]
             count = next((i for i, turn in enumerate(turns) if turn != name), len(turns))  # in a row
+            count = count if in_batches(by_name[name]) else 1
             try:
                 points = by_name[name].propose(self._seen(view, name), count)
-            except StudyError:  # a damaged note is no failed fit
+            except InputError as error:  # a refusal is no failed fit
+                log.warning("The arm %r refuses this ask: %s", name, error)
+                refused[name] = error
+                continue
+            except AleboError:  # nor is a damaged note
                 raise
             except NUMERICAL as error:
-                log.warning("The arm %r is left out of this ask: %s", name, error)
-                failed[name] = f"{type(error).__name__}: {error}"[:200]
+                failed[name] = _failure(name, error)
                 continue
             for s in points:
-                skipped = {"skipped": dict(failed)} if failed else {}
-                out.append(replace(s, note={**s.note, "arm": name, **skipped}))
+                said: dict[str, Any] = {"skipped": dict(failed)} if failed else {}
+                said |= {"refused": {k: str(e) for k, e in refused.items()}} if refused else {}
+                out.append(replace(s, note={**s.note, "arm": name, **said}))
                 view = view.plus(s.x, out[-1].note)
         return out
 
@@ -299,6 +322,12 @@ class Adaptive(Method):
             what += f", and of those that learn from {len(history.sources)} earlier studies,"
         see = partial(_unit, space)
         return Fitted(view.trials, model.Y.numpy(), see, models, None, what, refits=False)
+
+
+def _failure(name: str, error: Exception) -> str:
+    """What the note says of an arm whose fit failed."""
+    log.warning("The arm %r is left out of this ask: %s", name, error)
+    return f"{type(error).__name__}: {error}"[:200]
 
 
 def _unit(space: Space, X: Array) -> Array:

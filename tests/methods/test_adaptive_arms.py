@@ -11,7 +11,7 @@ import alebo
 from alebo import Float, InputError, Int, LinearConstraint, Minimize, Optimizer, Space, StateError
 from alebo.methods import ALEBO, Adaptive, TuRBO
 from alebo.methods._full_space import FullSpaceArm
-from alebo.methods._plateaus import PLATEAUS
+from alebo.methods._plateaus import PLATEAUS, Plateaus
 
 SPACE = Space.from_bounds([(0.0, 1.0)] * 4)
 CUT = Space([Float(f"x{i}", 0, 1) for i in range(6)], [LinearConstraint({"x0": 1.0, "x1": 1.0}, 0.7)])
@@ -68,6 +68,20 @@ def test_spare_points_obey_linear_constraints(monkeypatch: pytest.MonkeyPatch) -
 
 
 # -- arms that cannot do what is asked -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("first", ["told", "queued", "nothing"])
+def test_arms_left_out_are_said_once_also_after_old_data_and_queued_points(first: str) -> None:
+    opt = Optimizer(CUT, Minimize("v"), seed=0, budget=30)
+    point = dict.fromkeys(CUT.names, 0.1)
+    if first == "told":
+        opt.tell(point, 1.0)
+    elif first == "queued":
+        opt.enqueue(point)
+    run(opt, 4)
+    said = [t.number for t in opt.history if "left out" in t.note]
+    assert said == [0 if first == "nothing" else 1]
+    assert set(opt.history[said[0]].note["left out"]) == {"full", "local"}
 
 
 def test_the_name_of_an_arm_is_a_text() -> None:
@@ -198,6 +212,42 @@ def test_one_arm_that_learns_is_enough_for_sources(arms: tuple[str, ...], old: O
 
 
 # -- plateaus --------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("arms", [("embedding",), ("full", "embedding")])
+def test_an_arm_alone_keeps_away_from_plateaus(arms: tuple[str, ...], monkeypatch: pytest.MonkeyPatch) -> None:
+    weighed = start(*arms, space=CUT)
+    run(weighed, 24, f=stairs)
+    noted = [t.number for t in weighed.history if PLATEAUS in t.note]
+    assert noted
+    monkeypatch.setattr("alebo.methods.adaptive.plateaus", lambda view: None)
+    plain = run(start(*arms, space=CUT), 24, f=stairs)
+    same = [a.params == b.params for a, b in zip(weighed.history, plain.history, strict=True)]
+    assert all(same[: noted[0]])  # before there were ties
+    assert not same[noted[0]]
+
+
+@pytest.mark.parametrize("arms", [("turbo", "full", "embedding"), ("turbo",), ("bo",), ("alebo",)])
+def test_the_note_speaks_of_plateaus_where_a_proposal_was_weighed_by_them(
+    arms: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("alebo.methods.adaptive.plateaus", lambda view: Plateaus(0.2, view.X))
+    opt = run(start(*arms, initial=4), 16, 4)
+    weighing = {"full", "embedding", "alebo"}
+    for t in opt.history:
+        expected = t.note["arm"] in weighing and "log_ei" in t.note
+        assert (t.note.get(PLATEAUS) == 0.2) == expected
+        assert (PLATEAUS in t.note) == expected
+    assert {t.note["arm"] for t in opt.history if PLATEAUS in t.note} == weighing & set(arms)
+
+
+def test_a_repeated_measurement_was_not_weighed_by_plateaus(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("alebo.methods.adaptive.plateaus", lambda view: Plateaus(0.2, view.X))
+    opt = run(start("full", "local", initial=3), 3)
+    monkeypatch.setattr("alebo.methods._full_space.to_repeat", lambda view, model: opt.history[1])
+    (t,) = opt.ask()
+    assert t.note["again"] == 1
+    assert PLATEAUS not in t.note
 
 
 def test_points_next_to_each_other_alone_show_no_plateaus() -> None:

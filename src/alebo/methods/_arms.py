@@ -63,6 +63,11 @@ def learns(arm: Arm) -> bool:
     return not isinstance(arm, MethodArm) or arm.method.learns
 
 
+def weighs(arm: Arm) -> bool:
+    """Whether it weighs proposals by plateaus."""
+    return not isinstance(arm, MethodArm) or isinstance(arm.method, ALEBO)
+
+
 def one_at_a_time(arms: Sequence[Arm], history: History, q: int) -> None:
     """Raise the first arm's own InputError where more than one point would be out at once, and no arm can do that."""
     for arm in arms:

@@ -24,7 +24,7 @@ from ..geometry import Embedding
 from ..goals import Goals, Outcome
 from ..history import History
 from ..space import Space
-from ._arms import Arm, MethodArm, arm_named, in_batches, known, learns, one_at_a_time
+from ._arms import Arm, MethodArm, arm_named, in_batches, known, learns, one_at_a_time, weighs
 from ._basins import elsewhere
 from ._design import sobol_points
 from ._findings import finding as finding
@@ -44,6 +44,7 @@ log = logging.getLogger(__name__)
 
 FIRST = (8, 5)  # first points at most: in the embedding, and in the whole cube
 SHARE_OF_FIRST = 3  # and together at most one in so many of the budget
+LEFT_OUT = "left out"  # the key of a note: the arms that cannot do what is asked, and why
 NUMERICAL = (ArithmeticError, np.linalg.LinAlgError, RuntimeError, ValueError)  # what a failed fit raises
 
 
@@ -108,23 +109,20 @@ class Adaptive(Method):
         arms, out = self.able(space, goals)
         one_at_a_time(arms, history, q)
         view = View(history, space, goals, seed)
-        said: dict[str, Any] = {}
-        if out and not len(history):  # once, in the note of the first trial
-            said["left out"] = out
+        view = replace(view, plateaus=plateaus(view))
         if len(arms) == 1 and isinstance(arms[0], MethodArm):
             points = self._alone(view, arms[0], q)
-            return [replace(s, note={**s.note, **said}) for s in points]
-        view = replace(view, plateaus=plateaus(view))
-        if view.history.sources:
+        elif view.history.sources:
             points = self._informed(view, arms, q)
         else:
             points = self._first_points(view, arms, q)
             for s in points:
                 view = view.plus(s.x)
             points += self._elsewhere(view, arms, q - len(points))
-        if view.plateaus is not None:
-            said[PLATEAUS] = round(view.plateaus.width, 4)
-        return [replace(points[0], note={**points[0].note, **said}), *points[1:]]
+        said = any(LEFT_OUT in t.note for t in history)
+        if out and not said:  # once, in the note of the first trial that this method proposes
+            points[0] = replace(points[0], note={**points[0].note, LEFT_OUT: out})
+        return points
 
     def _alone(self, view: View, arm: MethodArm, q: int) -> list[Suggestion]:
         """The next q points of the one arm that is able: there is nothing to share, and its first points are its own, too."""
@@ -135,7 +133,7 @@ class Adaptive(Method):
             raise
         except NUMERICAL as error:
             return self._spare_points(view, q, {arm.name: _failure(arm.name, error)})
-        return [replace(s, note={"arm": arm.name, **s.note}) for s in points]
+        return [replace(s, note={"arm": arm.name, **s.note, **_weighed(arm, view, s)}) for s in points]
 
     def _first_points(self, view: View, arms: Sequence[Arm], q: int) -> list[Suggestion]:
         """While there are too few for a model: the embedding's own first points, then quasi-random ones of the cube.
@@ -246,7 +244,7 @@ class Adaptive(Method):
             for s in points:
                 said: dict[str, Any] = {"skipped": dict(failed)} if failed else {}
                 said |= {"refused": {k: str(e) for k, e in refused.items()}} if refused else {}
-                out.append(replace(s, note={**s.note, "arm": name, **said}))
+                out.append(replace(s, note={**s.note, "arm": name, **said, **_weighed(by_name[name], view, s)}))
                 view = view.plus(s.x, out[-1].note)
         return out
 
@@ -328,6 +326,13 @@ def _failure(name: str, error: Exception) -> str:
     """What the note says of an arm whose fit failed."""
     log.warning("The arm %r is left out of this ask: %s", name, error)
     return f"{type(error).__name__}: {error}"[:200]
+
+
+def _weighed(arm: Arm, view: View, point: Suggestion) -> dict[str, float]:
+    """For the note of a point whose acquisition was weighed by plateaus: how wide they are."""
+    if view.plateaus is None or not weighs(arm) or "log_ei" not in point.note or "again" in point.note:
+        return {}
+    return {PLATEAUS: round(view.plateaus.width, 4)}
 
 
 def _unit(space: Space, X: Array) -> Array:

@@ -108,7 +108,7 @@ NOTE = {  # by the methods of alebo; a method from elsewhere notes what it likes
     **dict.fromkeys(("dim", "size"), SIZE),
     **dict.fromkeys(("initial", "extra", "elsewhere"), FLAG),
     **dict.fromkeys(("chains", "mode", "fit"), MEMORIES),
-    **dict.fromkeys(("sparse", "skipped"), OBJECT),
+    **dict.fromkeys(("sparse", "skipped", "refused"), OBJECT),
     "projection": COUNT,
     "anchor": Kind("is the number of a trial, or null", lambda v: v is None or (_is_whole(v) and v >= 0)),
     "lengthscale": Kind("is a number from 1e-6 to 1e6", lambda v: _is_number(v) and 1e-6 <= v <= 1e6),

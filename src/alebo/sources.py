@@ -218,7 +218,7 @@ def learned_from(
     listed = as_list(sources)
     if not listed:
         return ()
-    check_method(method, space)
+    check_method(method, space, goals)
     tasks: list[Task] = []
     for given in listed:
         source = given if isinstance(given, Source) else Source(given)
@@ -237,8 +237,8 @@ def learned_from(
     return tuple(tasks)
 
 
-def check_method(method: Method, space: Space) -> None:
-    """Refuse sources where nothing would be learned from them."""
+def check_method(method: Method, space: Space, goals: Goals | None = None) -> None:
+    """Refuse sources where nothing would be learned from them; without goals, as far as that can be told without them."""
     if not method.learns:
         able = ", ".join(sorted(name for name, m in METHODS.items() if m.learns))
         raise InputError(
@@ -254,6 +254,8 @@ def check_method(method: Method, space: Space) -> None:
             "Models that learn from sources search a box; linear constraints cut it. State them as outcomes with AtMost, or "
             "leave out the sources."
         )
+    if goals is not None:
+        method.check_sources(space, goals)
 
 
 def _place(where: str, name: str) -> tuple[str, str]:

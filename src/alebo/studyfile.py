@@ -122,7 +122,7 @@ class _Reader:
             memory=memory,
             max_failed=self.share(study),
             baseline=self.baseline(space),
-            sources=self.sources(study, method, space),
+            sources=self.sources(study, method, space, goals),
         )
 
     # -- the sections -------------------------------------------------------------------------------------------------
@@ -184,7 +184,7 @@ class _Reader:
                 raise self.wrong(("baseline",), f"A baseline is a point of the space: {error}") from None
         return tuple(points)
 
-    def sources(self, study: Mapping[str, Any], method: Method, space: Space) -> tuple[Source, ...]:
+    def sources(self, study: Mapping[str, Any], method: Method, space: Space, goals: Goals) -> tuple[Source, ...]:
         """The sources of `learn_from`, their paths relative to this file. They are read when the study begins."""
         found = []
         for given in study.get("learn_from", ()):
@@ -194,7 +194,7 @@ class _Reader:
             found.append(Source(where, **row))
         try:
             if found:
-                check_method(method, space)
+                check_method(method, space, goals)
         except InputError as error:
             raise self.wrong(("study", "learn_from"), str(error)) from None
         return tuple(found)

@@ -170,11 +170,11 @@ def test_a_refusal_names_four_at_most() -> None:
             turbo.check(SPACE, goals)
         assert f"got {shown}" in str(refused.value)
     cmaes = METHODS["cmaes"]()
-    cmaes._one_at_a_time(History(), 1)
+    cmaes.one_at_a_time(History(), 1)
     with pytest.raises(InputError, match="a batch of 2"):
-        cmaes._one_at_a_time(History(), 2)
+        cmaes.one_at_a_time(History(), 2)
     with pytest.raises(InputError, match="trial 3, which is pending"):
-        cmaes._one_at_a_time(History((trial(2, 1.0), trial(3))), 1)
+        cmaes.one_at_a_time(History((trial(2, 1.0), trial(3))), 1)
 
 
 # -- growth ----------------------------------------------------------------------------------------------------------------

@@ -114,11 +114,14 @@ class Method(Settings, ABC):
                 shown = list(dict.fromkeys(map(repr, names)))
                 self._refuse(ability, ", ".join(shown[:4]) + ", ..." * (len(shown) > 4))
 
+    def check_sources(self, space: Space, goals: Goals) -> None:
+        """Raise InputError where a method that learns from earlier studies would learn nothing from them here."""
+
     def way_out(self, ability: str) -> str:
         """What a refusal adds to the names of other methods, where this one has a setting that helps."""
         return ""
 
-    def _one_at_a_time(self, history: History, q: int) -> None:
+    def one_at_a_time(self, history: History, q: int) -> None:
         """Raise InputError where more than one point would be out at once."""
         if history.pending:
             number = history.pending[0].number

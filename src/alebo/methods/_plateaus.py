@@ -81,6 +81,8 @@ def plateaus(view: View) -> Plateaus | None:
     distance = 0.5 * pdist(X)
     same = pdist(np.array(Y), "chebyshev") == 0.0
     apart = distance > APART
+    if not apart.any():
+        return None
     width = _width(distance[apart], same[apart])
     return None if width is None else Plateaus(width, view.X)
 

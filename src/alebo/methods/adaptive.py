@@ -8,29 +8,29 @@ All arms learn from all evaluations. A rule that looks only at improvement that 
 
 from __future__ import annotations
 
-import difflib
 import logging
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, ClassVar, Protocol, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .._errors import InputError, StudyError
+from .._errors import AleboError, InputError
 from .._seeds import derive
 from ..geometry import Embedding
 from ..goals import Goals, Outcome
 from ..history import History
 from ..space import Space
+from ._arms import Arm, MethodArm, arm_named, in_batches, known, learns, one_at_a_time, weighs
 from ._basins import elsewhere
 from ._design import sobol_points
 from ._findings import finding as finding
 from ._findings import shares as shares
 from ._fitted import Fitted, by_outcome
-from ._full_space import MOST_TRIALS, FullSpaceArm, full_space_arms
+from ._full_space import MOST_TRIALS, FullSpaceArm
 from ._method import Method, Suggestion, Supports, setting
 from ._plateaus import PLATEAUS, plateaus
 from ._repeat import estimates
@@ -44,41 +44,8 @@ log = logging.getLogger(__name__)
 
 FIRST = (8, 5)  # first points at most: in the embedding, and in the whole cube
 SHARE_OF_FIRST = 3  # and together at most one in so many of the budget
+LEFT_OUT = "left out"  # the key of a note: the arms that cannot do what is asked, and why
 NUMERICAL = (ArithmeticError, np.linalg.LinAlgError, RuntimeError, ValueError)  # what a failed fit raises
-
-
-class Arm(Protocol):
-    """One method among several that share a history."""
-
-    @property
-    def name(self) -> str:
-        """How notes name it."""
-
-    def unable(self, space: Space, goals: Goals) -> str | None:
-        """Why it cannot do what is asked; None where it can."""
-
-    def propose(self, view: View, q: int) -> Sequence[Suggestion]:
-        """The next q points."""
-
-
-@dataclass(frozen=True)
-class MethodArm:
-    """Any method as an arm."""
-
-    name: str
-    method: Method
-
-    def unable(self, space: Space, goals: Goals) -> str | None:
-        """The method's own refusal; None where it does not refuse."""
-        try:
-            self.method.check(space, goals)
-        except InputError as error:
-            return str(error)
-        return None
-
-    def propose(self, view: View, q: int) -> Sequence[Suggestion]:
-        """The next q points."""
-        return self.method.propose(view, q)
 
 
 @dataclass(frozen=True)
@@ -109,7 +76,7 @@ class Adaptive(Method):
         if twice:
             raise InputError(f"Every arm is named once; got {twice[0]!r} twice. Leave one of them out.")
         for name in self.arms:
-            _arm(name)
+            arm_named(name)
         self._counts(initial=1)
         self._parts("sharing")
 
@@ -119,7 +86,7 @@ class Adaptive(Method):
 
     def able(self, space: Space, goals: Goals) -> tuple[list[Arm], dict[str, str]]:
         """The arms that can do what is asked, and why the others cannot. InputError where none can."""
-        arms = [_arm(name) for name in self.arms]
+        arms = [arm_named(name) for name in self.arms]
         reasons = {arm.name: arm.unable(space, goals) for arm in arms}
         left = [arm for arm in arms if reasons[arm.name] is None]
         out = {name: reason for name, reason in reasons.items() if reason is not None}
@@ -128,34 +95,52 @@ class Adaptive(Method):
             raise InputError(f"One arm at least must be able to do what is asked; none of {len(arms)} is. {listed}")
         return left, out
 
+    def check_sources(self, space: Space, goals: Goals) -> None:
+        arms, _ = self.able(space, goals)
+        if not any(learns(arm) for arm in arms):
+            able = ", ".join(name for name in known() if learns(arm_named(name)))
+            raise InputError(
+                f"Sources need an arm that learns from them; those that can do what is asked do not: "
+                f"{', '.join(repr(arm.name) for arm in arms)}. Arms that learn: {able}. Name one of them, or leave out the "
+                "sources."
+            )
+
     def suggest(self, history: History, space: Space, goals: Goals, q: int, seed: int) -> Sequence[Suggestion]:
         arms, out = self.able(space, goals)
+        one_at_a_time(arms, history, q)
         view = View(history, space, goals, seed)
-        said: dict[str, Any] = {}
-        if out and not len(history):  # once, in the note of the first trial
-            said["left out"] = out
-        if len(arms) == 1 and isinstance(arms[0], MethodArm):  # nothing to share: its first points are its own, too
-            alone = MethodArm("embedding", ALEBO()) if arms[0].name == "embedding" else arms[0]
-            points = list(alone.propose(view, q))
-            return [replace(s, note={**s.note, "arm": arms[0].name, **said}) for s in points]
         view = replace(view, plateaus=plateaus(view))
-        if view.history.sources:
+        if len(arms) == 1 and isinstance(arms[0], MethodArm):
+            points = self._alone(view, arms[0], q)
+        elif view.history.sources:
             points = self._informed(view, arms, q)
         else:
             points = self._first_points(view, arms, q)
             for s in points:
                 view = view.plus(s.x)
             points += self._elsewhere(view, arms, q - len(points))
-        if view.plateaus is not None:
-            said[PLATEAUS] = round(view.plateaus.width, 4)
-        return [replace(points[0], note={**points[0].note, **said}), *points[1:]]
+        said = any(LEFT_OUT in t.note for t in history)
+        if out and not said:  # once, in the note of the first trial that this method proposes
+            points[0] = replace(points[0], note={**points[0].note, LEFT_OUT: out})
+        return points
+
+    def _alone(self, view: View, arm: MethodArm, q: int) -> list[Suggestion]:
+        """The next q points of the one arm that is able: there is nothing to share, and its first points are its own, too."""
+        alone = MethodArm(arm.name, ALEBO()) if arm.name == "embedding" else arm
+        try:
+            points = alone.propose(view, q)
+        except AleboError:
+            raise
+        except NUMERICAL as error:
+            return self._spare_points(view, q, {arm.name: _failure(arm.name, error)})
+        return [replace(s, note={"arm": arm.name, **s.note, **_weighed(arm, view, s)}) for s in points]
 
     def _first_points(self, view: View, arms: Sequence[Arm], q: int) -> list[Suggestion]:
         """While there are too few for a model: the embedding's own first points, then quasi-random ones of the cube.
 
         The embedding's begin with the centre of the space. Without that arm the centre comes first, too.
         """
-        history, D = view.history, view.space.dimension
+        history = view.history
         embedded, scattered = self._counts_of_first(view, any(arm.name == "embedding" for arm in arms))
         foreign = sum(not t.asked for t in history.failed)
         started = len(history) - foreign  # its own that failed count: the models learn to stay away from them
@@ -168,7 +153,7 @@ class Adaptive(Method):
         if len(history.complete) < 2:  # no model yet: all is still being evaluated
             take = q - len(out)
         start = len(history) + len(out)
-        points = sobol_points(D, start + take, derive(view.seed, self.name))[start:]
+        points = self._scattered(view, start, take)
         if start == 0 and take:
             points[0] = 0.0
         return out + [Suggestion(x, None, {"arm": "initial"}) for x in points]
@@ -213,19 +198,30 @@ class Adaptive(Method):
         return Suggestion(x if k else np.zeros_like(x), None, {"arm": "initial", "first": k})
 
     def _counts_of_first(self, view: View, embedding: bool) -> tuple[int, int]:
-        """How many first points are the embedding's, and how many are quasi-random points of the cube."""
+        """How many first points are the embedding's, and how many are quasi-random points of the cube.
+
+        Under linear constraints all are the embedding's, which knows them.
+        """
         budget = view.history.budget
         total = self.initial or (sum(FIRST) if budget is None else min(sum(FIRST), max(2, budget // SHARE_OF_FIRST)))
         embedded = math.ceil(total * FIRST[0] / sum(FIRST)) if embedding else 0
+        embedded = total if view.space.constraints else embedded
         return embedded, total - embedded
 
     def _shared(self, view: View, arms: Sequence[Arm], q: int) -> list[Suggestion]:
-        """The next q points, by the arms whose turn it is; an arm whose fit fails is left out of this ask."""
+        """The next q points, by the arms whose turn it is; an arm that refuses, or whose fit fails, is left out of this ask.
+
+        One that is not defined for batches takes part where nothing is under way, with one point.
+        """
         by_name = {arm.name: arm for arm in arms}
         failed: dict[str, str] = {}
+        refused: dict[str, InputError] = {}
         out: list[Suggestion] = []
         while len(out) < q:
-            able = [name for name in by_name if name not in failed]
+            able = [name for name in by_name if name not in failed and name not in refused]
+            able = [name for name in able if in_batches(by_name[name]) or not len(view.pending)]
+            if not able and refused and not failed:
+                raise next(iter(refused.values()))
             if not able:
                 return out + self._spare_points(view, q - len(out), failed)
             turns: list[str] = []
@@ -233,17 +229,22 @@ class Adaptive(Method):
                 turns.append(self._turn(view, able, [s.note["arm"] for s in out] + turns))
             name = turns[0]
             count = next((i for i, turn in enumerate(turns) if turn != name), len(turns))  # in a row
+            count = count if in_batches(by_name[name]) else 1
             try:
                 points = by_name[name].propose(self._seen(view, name), count)
-            except StudyError:  # a damaged note is no failed fit
+            except InputError as error:  # a refusal is no failed fit
+                log.warning("The arm %r refuses this ask: %s", name, error)
+                refused[name] = error
+                continue
+            except AleboError:  # nor is a damaged note
                 raise
             except NUMERICAL as error:
-                log.warning("The arm %r is left out of this ask: %s", name, error)
-                failed[name] = f"{type(error).__name__}: {error}"[:200]
+                failed[name] = _failure(name, error)
                 continue
             for s in points:
-                skipped = {"skipped": dict(failed)} if failed else {}
-                out.append(replace(s, note={**s.note, "arm": name, **skipped}))
+                said: dict[str, Any] = {"skipped": dict(failed)} if failed else {}
+                said |= {"refused": {k: str(e) for k, e in refused.items()}} if refused else {}
+                out.append(replace(s, note={**s.note, "arm": name, **said, **_weighed(by_name[name], view, s)}))
                 view = view.plus(s.x, out[-1].note)
         return out
 
@@ -269,9 +270,19 @@ class Adaptive(Method):
 
     def _spare_points(self, view: View, q: int, failed: Mapping[str, str]) -> list[Suggestion]:
         """Quasi-random points where no arm could fit a model, so that the run goes on."""
-        start = len(view.history)
-        points = sobol_points(view.space.dimension, start + q, derive(view.seed, self.name))[start:]
+        points = self._scattered(view, len(view.history), q)
         return [Suggestion(x, None, {"arm": "initial", "skipped": dict(failed)}) for x in points]
+
+    def _scattered(self, view: View, start: int, count: int) -> Array:
+        """Quasi-random points of the cube, from the one with this number on.  -> count x D
+
+        Linear constraints may leave next to nothing of the cube: there they are random points of the embedding instead,
+        inside the constraints.
+        """
+        if not view.space.constraints or not count:
+            return sobol_points(view.space.dimension, start + count, derive(view.seed, self.name))[start:]
+        seen = ALEBO().embedded(replace(view, arm="embedding"))
+        return seen.embedding.up(seen.domain.sample(count, derive(view.seed, self.name, "scattered", start)))
 
     # -- what it found -------------------------------------------------------------------------------------------------
 
@@ -311,27 +322,17 @@ class Adaptive(Method):
         return Fitted(view.trials, model.Y.numpy(), see, models, None, what, refits=False)
 
 
-def known() -> list[str]:
-    """The names of all arms."""
-    from . import METHODS
-
-    own = [*(arm.name for arm in full_space_arms()), "embedding"]
-    return [*own, *(name for name in METHODS if name not in own and name != Adaptive.name)]
+def _failure(name: str, error: Exception) -> str:
+    """What the note says of an arm whose fit failed."""
+    log.warning("The arm %r is left out of this ask: %s", name, error)
+    return f"{type(error).__name__}: {error}"[:200]
 
 
-def _arm(name: Any) -> Arm:
-    from . import METHODS
-
-    for arm in full_space_arms():
-        if arm.name == name:
-            return arm
-    if name == "embedding":
-        return MethodArm(name, ALEBO(initial=1, centre=False))  # the other arms' points serve as its first ones
-    if name in METHODS and name != Adaptive.name:
-        return MethodArm(name, METHODS[name]())
-    near = difflib.get_close_matches(str(name), known(), n=1)
-    hint = f"Did you mean {near[0]!r}? " if near else ""
-    raise InputError(f"An arm has one of these names: {', '.join(known())}; got {name!r}. {hint}".rstrip())
+def _weighed(arm: Arm, view: View, point: Suggestion) -> dict[str, float]:
+    """For the note of a point whose acquisition was weighed by plateaus: how wide they are."""
+    if view.plateaus is None or not weighs(arm) or "log_ei" not in point.note or "again" in point.note:
+        return {}
+    return {PLATEAUS: round(view.plateaus.width, 4)}
 
 
 def _unit(space: Space, X: Array) -> Array:

@@ -47,7 +47,7 @@ class AddGPUCB(Method):
         self._counts(group_size=1, decompositions=1, cycle=1, initial=1)
 
     def suggest(self, history: History, space: Space, goals: Goals, q: int, seed: int) -> Sequence[Suggestion]:
-        self._one_at_a_time(history, q)
+        self.one_at_a_time(history, q)
         here = derive(seed, "ask", len(history))
         D, t = space.dimension, len(history.complete)
         if t < max(self.initial, 2):

@@ -54,7 +54,7 @@ class LineBO(Method):
         """A unit vector along which to search from x.  -> D"""
 
     def suggest(self, history: History, space: Space, goals: Goals, q: int, seed: int) -> Sequence[Suggestion]:
-        self._one_at_a_time(history, q)
+        self.one_at_a_time(history, q)
         number = len(history)
         here = derive(seed, "ask", number)
         complete = history.complete

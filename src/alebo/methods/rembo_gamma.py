@@ -52,7 +52,7 @@ class REMBOGamma(Embedded):
     supports: ClassVar[Supports] = Supports(batches=False)
 
     def suggest(self, history: History, space: Space, goals: Goals, q: int, seed: int) -> Sequence[Suggestion]:
-        self._one_at_a_time(history, q)
+        self.one_at_a_time(history, q)
         d = embedding_size(self.dim, space.dimension)
         here = derive(seed, "ask", len(history))
         zonotope = Zonotope.random(space.dimension, d, derive(seed, "rembo-gamma"))

@@ -40,7 +40,7 @@ class REMBOPhi(Embedded):
     supports: ClassVar[Supports] = Supports(batches=False)
 
     def suggest(self, history: History, space: Space, goals: Goals, q: int, seed: int) -> Sequence[Suggestion]:
-        self._one_at_a_time(history, q)
+        self.one_at_a_time(history, q)
         d = embedding_size(self.dim, space.dimension)
         side = math.sqrt(d)
         here = derive(seed, "ask", len(history))

@@ -50,27 +50,24 @@ def run(
     """
     from . import experiment
     from . import suite as suites
+    from ._progress import stoppable
     from .labels import labels
 
     chosen = suites.suite(name)
     folder = out or Path(chosen.folder)
     experiment.check_folder(folder)
     wanted = experiment.seeds(seeds or ("0-2" if name == "quick" else "0-9"))
-    plan = suites.plan(chosen, labels(methods or suites.METHODS), wanted, folder, retry_failed=retry_failed)
-    for message in plan.refused:
-        typer.echo(f"left out: {message}", err=True)
-    for message in plan.broken:
-        typer.echo(f"failed: {message}", err=True)
-    tasks, short = experiment.without_short(plan.tasks)
-    for message in short:
-        typer.echo(f"left out: {message}", err=True)
-    tally = experiment.run(tasks, jobs=jobs, retry_failed=retry_failed)
-    failed = tally.failed + len(plan.broken) * len(wanted)
-    typer.echo(
-        f"{tally.made} runs made, {failed} failed, {tally.skipped} were there already: {folder}.{tally.hint} "
-        f"Table: alebo bench suite table {name} --folder {folder}"
-    )
-    if failed:
+    with stoppable():
+        plan = suites.plan(chosen, labels(methods or suites.METHODS), wanted, folder, retry_failed=retry_failed)
+        tasks, short = experiment.without_short(plan.tasks)
+        for message in (*plan.refused, *short):
+            typer.echo(f"left out: {message}", err=True)
+        for message in plan.broken:
+            typer.echo(f"failed: {message}", err=True)
+        tally = experiment.run(tasks, jobs=jobs, retry_failed=retry_failed)
+    tally.failed += plan.lost
+    typer.echo(f"{tally.words}: {folder}.{tally.hint} Table: alebo bench suite table {name} --folder {folder}")
+    if tally.failed:
         raise typer.Exit(1)
 
 

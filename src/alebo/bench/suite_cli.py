@@ -100,8 +100,9 @@ def table(
     chosen = suite(name)
     if picture is not None:
         suite_page.check_picture(picture)
-    results = load(folder or Path(chosen.folder), make=how(chosen, folder))
-    made = standings(results, chosen, [m.strip() for m in methods.split(",") if m.strip()])
+    make = how(chosen, folder)
+    results = load(folder or Path(chosen.folder), make=make)
+    made = standings(results, chosen, [m.strip() for m in methods.split(",") if m.strip()], make=make)
     rival = against or ("alebo" if "alebo" in made.labels else None)
     if picture is not None:
         suite_page.draw(made, picture)
@@ -118,7 +119,11 @@ def page(
     page: Annotated[Path, typer.Argument(help="The page whose marked parts are rewritten.")] = Path("docs/choosing.md"),
     folder: Folder = Path("results"),
 ) -> None:
-    """Rewrite the tables and pictures of docs/choosing.md from results; nothing is run."""
+    """Rewrite the tables and pictures of docs/choosing.md from results; nothing is run.
+
+    A suite with a folder of its own (quick, long) is read from the one of that name beside `--folder`; where it is not there
+    its part of the page stays as it is.
+    """
     from .page import refresh
 
     for message in refresh(page, folder, page.parent / "img"):

@@ -183,7 +183,6 @@ def test_a_part_of_another_folder_that_is_not_there_stays_as_it_is(
     require_module("matplotlib", "plot")
     monkeypatch.setattr(suites, "suites", lambda: {"two": TWO, "own": replace(TWO, name="own", folder="of_its_own")})
     folder, page = stored(tmp_path / "results"), tmp_path / "page.md"
-    (tmp_path / "img").mkdir()
     page.write_text(
         "<!-- suite: two -->\n<!-- end -->\n<!-- suite: own of a,b -->\nthe old table\n\nits notes\n<!-- end -->\n"
         "<!-- suite: own -->\n<!-- end -->\n"

@@ -42,6 +42,10 @@ def refresh(page: Path, folder: Path, pictures: Path) -> list[str]:
     if not _PART.search(text):
         raise InputError(f"A page is refreshed between markers; {page} has none. They are: {_MARKERS}.")
     results, missing = load(folder), []
+    try:
+        pictures.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"Pictures need a folder; {pictures} cannot be made: {error.strerror}.") from None
 
     def part(match: re.Match[str]) -> str:
         kind, name, of = match[1], match[2], match[3] or ""

@@ -128,14 +128,14 @@ def test_a_sweep_appends_a_line_a_run_and_continues(tmp_path: Path) -> None:
     call = ["run", "--problem", "branin-100,gramacy-100", "--method", "sobol", "--seeds", "0-1", "--budget", "4"]
     first = CliRunner().invoke(app, [*call, "--out", str(tmp_path), "--jobs", "2"])
     assert first.exit_code == 0, first.output
-    assert "4 runs made, 0 of them failed, 0 were there" in first.output
+    assert "4 runs made, 0 failed, 0 were there" in first.output
     files = sorted(str(p.relative_to(tmp_path)) for p in tmp_path.rglob("*") if p.is_file())
     assert files == ["branin-100/sobol.jsonl", "gramacy-100/sobol.jsonl"]
     whole = (tmp_path / files[0]).read_bytes()
     kept = stored(tmp_path / files[1])[1]
     (tmp_path / files[1]).write_text(json.dumps(kept) + "\n")
     again = CliRunner().invoke(app, [*call, "--out", str(tmp_path)])
-    assert "1 runs made, 0 of them failed, 3 were there" in again.output
+    assert "1 runs made, 0 failed, 3 were there" in again.output
     assert (tmp_path / files[0]).read_bytes() == whole
     assert stored(tmp_path / files[1])[1] == kept
     assert stored(tmp_path / files[1])[0]["environment"]["threads"] == "1"
@@ -158,13 +158,13 @@ def test_a_dying_worker_is_a_recorded_failure_and_the_sweep_goes_on(
     call = ["run", "--problem", "deadly:make", "--method", "sobol", "--seeds", "0-1", "--out", "out"]
     result = CliRunner().invoke(app, call)
     assert result.exit_code == 1
-    assert "2 runs made, 1 of them failed" in result.output
+    assert "1 runs made, 1 failed, 0 were there" in result.output
     lines = stored(tmp_path / "out/deadly/sobol.jsonl")
     assert [lines[s]["state"] for s in (0, 1)] == ["failed", "complete"]
     assert "died with code 7" in lines[0]["error"]
-    assert "0 runs made, 0 of them failed, 2 were there" in CliRunner().invoke(app, call).output
+    assert "0 runs made, 0 failed, 2 were there" in CliRunner().invoke(app, call).output
     retried = CliRunner().invoke(app, [*call, "--retry-failed"])
-    assert "1 runs made, 0 of them failed, 1 were there" in retried.output
+    assert "1 runs made, 0 failed, 1 were there" in retried.output
 
 
 def test_runs_that_failed_before_are_named_with_the_way_to_make_them_again(tmp_path: Path) -> None:
@@ -184,7 +184,7 @@ def test_runs_that_failed_before_are_named_with_the_way_to_make_them_again(tmp_p
     (failed, _) = ex.plan(["branin-100"], labels("sobol"), [0, 1], tmp_path, budget=2)
     ex.store.append(failed.path, ex.broken(failed, "it needs a part"))
     first = CliRunner().invoke(app, call)
-    assert "1 runs made, 0 of them failed, 1 were there already" in first.output
+    assert "1 runs made, 0 failed, 1 were there already" in first.output
     assert "1 of these failed then: --retry-failed makes them again." in first.output
     assert "1 runs made" in CliRunner().invoke(app, [*call, "--retry-failed"]).output
     assert "failed then" not in CliRunner().invoke(app, call).output
@@ -209,7 +209,7 @@ def test_runs_of_a_smaller_budget_are_not_taken_for_those_of_a_larger_one(tmp_pa
 def test_longer_runs_count_and_the_summary_says_so(tmp_path: Path) -> None:
     sweep(tmp_path, "--budget", "4")
     output = sweep(tmp_path, "--budget", "2").output
-    assert "0 runs made, 0 of them failed, 2 were there already" in output
+    assert "0 runs made, 0 failed, 2 were there already" in output
     assert "2 of these have more evaluations than asked for (4)" in output
     assert "more evaluations" not in sweep(tmp_path, "--budget", "4").output
 

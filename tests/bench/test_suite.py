@@ -354,7 +354,9 @@ def test_a_suite_is_run_resumed_and_shown(tiny: Suite, tmp_path: Path) -> None:
     assert [r.error for r in found.failed] == ['MissingPartError: It needs a part. Run: pip install "alebo[part]"'] * 4
     size = sum(p.stat().st_size for p in tmp_path.rglob("*.jsonl"))
     again = CliRunner().invoke(app, call)
-    assert "0 runs made, 4 failed, 8 were there already" in again.output
+    assert again.exit_code == 0  # nothing had to be made; what failed then is named
+    assert "0 runs made, 0 failed, 12 were there already" in again.output
+    assert "4 of these failed then: --retry-failed makes them again." in again.output
     assert sum(p.stat().st_size for p in tmp_path.rglob("*.jsonl")) == size
     shown = CliRunner().invoke(app, ["suite", "table", "tiny", "--folder", str(tmp_path), "--format", "markdown"])
     assert shown.exit_code == 0, shown.output
@@ -389,7 +391,10 @@ def test_shorter_runs_in_the_place_of_a_suites_are_left_out_and_named(tiny: Suit
     assert "gramacy-100/sobol seed 0 and 1 more: centre False is stored, True is wanted" in str(refused.exception)
     plan = suites.plan(tiny, labels("sobol"), [0], tmp_path)
     short = [t for t in plan.tasks if t.problem == "branin-100"]
-    assert experiment.without_short(short) == (short, [])
+    assert experiment.without_short(short) == (
+        [],
+        ["branin-100, sobol: 2 evaluations are stored, 3 are wanted (seed 0). Another --out makes them."],
+    )
     with pytest.raises(alebo.InputError, match="2 evaluations are stored, 3 are wanted"):
         experiment.run(short)
 

@@ -12,6 +12,21 @@ if TYPE_CHECKING:
     from .experiment import Task
 
 
+KEPT = "Stored runs are kept, those in flight are lost; the same command goes on with the others."
+
+
+@contextmanager
+def stoppable() -> Iterator[None]:
+    """Ctrl-C ends a command with one line that says what is kept, and exit code 130."""
+    import typer
+
+    try:
+        yield
+    except KeyboardInterrupt as stop:
+        typer.echo(str(stop) or f"Stopped. {KEPT}", err=True)
+        raise typer.Exit(130) from None
+
+
 @contextmanager
 def progress(total: int, *, show: bool) -> Iterator[Any]:
     """A bar in evaluations with the time left; where there is no terminal, a line a minute."""

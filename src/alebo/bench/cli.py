@@ -44,6 +44,7 @@ def run(
     nothing is run.
     """
     from . import experiment
+    from ._progress import stoppable
     from .labels import labels
     from .problems import PAPER
 
@@ -51,12 +52,12 @@ def run(
         n.strip() for part in problem.split(",") for n in (PAPER if part.strip() == "paper" else [part]) if n.strip()
     ]
     refused: list[str] = []
-    tasks = experiment.plan(names, labels(method), experiment.seeds(seeds), out, budget=budget, refused=refused)
-    for message in refused:
-        typer.echo(f"left out: {message}", err=True)
-    tally = experiment.run(tasks, jobs=jobs, retry_failed=retry_failed)
-    made = f"{tally.made} runs made, {tally.failed} of them failed, {tally.skipped} were there already"
-    typer.echo(f"{made}: {out}{'.' if tally.hint else ''}{tally.hint}")
+    with stoppable():
+        tasks = experiment.plan(names, labels(method), experiment.seeds(seeds), out, budget=budget, refused=refused)
+        for message in refused:
+            typer.echo(f"left out: {message}", err=True)
+        tally = experiment.run(tasks, jobs=jobs, retry_failed=retry_failed)
+    typer.echo(f"{tally.words}: {out}{'.' if tally.hint else ''}{tally.hint}")
     if tally.failed:
         raise typer.Exit(1)
 

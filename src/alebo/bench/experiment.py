@@ -14,19 +14,21 @@ import tempfile
 import threading
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from alebo import InputError, StudyError
+from alebo.methods import Method
 
 from . import store
 from ._clash import clash
 from ._format import FORMAT, KIND
-from ._progress import progress
-from .labels import Label, describe
+from ._progress import KEPT, progress
+from ._tally import Tally
+from .labels import Label, Unfit, describe
 from .one_run import environment
-from .problems import problem
+from .problems import Problem, problem
 
 
 @dataclass(frozen=True)
@@ -40,40 +42,6 @@ class Task:
     budget: int
     path: Path
     settings: str = ""  # the method as a record has it, in JSON; empty where it could not be built
-
-
-@dataclass
-class Tally:
-    """What a sweep did."""
-
-    made: int = 0
-    skipped: int = 0
-    failed: int = 0
-    failed_before: int = 0  # of those skipped
-    longer: list[int] = field(default_factory=list)  # evaluations of those skipped that have more than was asked for
-
-    def skip(self, task: Task, *, retry_failed: bool) -> bool:
-        """Count the task if its run is stored; False where it is to be made."""
-        run = store.stored(task.path, task.seed)
-        if run is None or (retry_failed and run["state"] != "complete"):
-            return False
-        self.skipped += 1
-        self.failed_before += run["state"] != "complete"
-        if run["state"] == "complete" and run["budget"] > task.budget:
-            self.longer.append(run["budget"])
-        return True
-
-    @property
-    def hint(self) -> str:
-        """What is to be known of the runs that were there; empty where there is nothing."""
-        n, more = self.failed_before, self.longer
-        budgets = " or ".join(map(str, sorted(set(more))))
-        return (f" {n} of these failed then: --retry-failed makes them again." if n else "") + (
-            f" {len(more)} of these have more evaluations than asked for ({budgets}): tables of suites cut them, "
-            "`alebo bench table` does not."
-            if more
-            else ""
-        )
 
 
 def seeds(text: str) -> list[int]:
@@ -103,8 +71,9 @@ def plan(
 ) -> list[Task]:
     """Every run of the sweep, checked before the first starts: names, abilities, settings, the folder.
 
-    A method that is not defined for a problem (constraints, several objectives) is an error; with a list `refused` the pair is
-    left out and the reason put there, so that one sweep can cover problems of different kinds.
+    A method that is not defined for a problem (constraints, several objectives, a dimension that the problem does not state)
+    is an error; with a list `refused` the pair is left out and the reason put there, so that one sweep can cover problems of
+    different kinds.
     """
     check_folder(out)
     if not problems:
@@ -117,10 +86,9 @@ def plan(
     for name in problems:
         made = problem(name)
         for label in methods:
-            method = label.make(made)
             try:
-                method.check(made.space, made.goals)
-            except InputError as error:
+                method = _fitting(label, made)
+            except Unfit as error:
                 if refused is None:
                     raise
                 refused.append(f"{made.name}, {label.label}: {error}")
@@ -133,6 +101,16 @@ def plan(
     if refused and not tasks:
         raise InputError(refused[0])
     return sorted(tasks, key=lambda t: t.seed)  # every method gets its first seeds first: a partial sweep is comparable
+
+
+def _fitting(label: Label, made: Problem) -> Method:
+    """The method for this problem; Unfit where it is not defined for it."""
+    method = label.make(made)
+    try:
+        method.check(made.space, made.goals)
+    except InputError as error:
+        raise Unfit(str(error)) from None
+    return method
 
 
 def check_folder(out: Path) -> None:
@@ -211,7 +189,7 @@ def broken(task: Task, error: str) -> dict[str, Any]:
 
 
 def run(tasks: Sequence[Task], *, jobs: int = 1, retry_failed: bool = False, show: bool = True) -> Tally:
-    """Make the runs that are not there yet. Ctrl-C stops at once and loses only the runs in flight.
+    """Make the runs that are not there yet. Ctrl-C stops at once, loses only the runs in flight, and says so.
 
     Nothing is run where another run is stored in the place of one of these: of fewer evaluations, or of other settings.
     """
@@ -222,8 +200,11 @@ def run(tasks: Sequence[Task], *, jobs: int = 1, retry_failed: bool = False, sho
     for task in tasks:
         if not tally.skip(task, retry_failed=retry_failed):
             todo.append(task)
-    with progress(sum(t.budget for t in todo), show=show) as step:
-        _Sweep(todo, tally, step, retry_failed=retry_failed).run(jobs)
+    try:
+        with progress(sum(t.budget for t in todo), show=show) as step:
+            _Sweep(todo, tally, step, retry_failed=retry_failed).run(jobs)
+    except KeyboardInterrupt:
+        raise KeyboardInterrupt(f"Stopped: {tally.words}. {KEPT}") from None
     return tally
 
 
@@ -250,7 +231,7 @@ def refuse_clashes(tasks: Sequence[Task]) -> None:
 def without_short(tasks: Sequence[Task]) -> tuple[list[Task], list[str]]:
     """The tasks without those in whose place a shorter run is stored, and a message for each file of such runs.
 
-    For suites, whose tables show such runs as too short. Where nothing is left all tasks are returned: `run` refuses them.
+    For suites, whose tables show such runs as too short.
     """
     kept: list[Task] = []
     short: dict[str, list[Task]] = {}
@@ -261,8 +242,6 @@ def without_short(tasks: Sequence[Task]) -> tuple[list[Task], list[str]]:
             short.setdefault(f"{task.path.parent.name}, {task.label}: {why}", []).append(task)
         else:
             kept.append(task)
-    if not kept:
-        return list(tasks), []
     return kept, [
         f"{why} (seed{'s' if len(found) > 1 else ''} {', '.join(str(t.seed) for t in found)}). Another --out makes them."
         for why, found in short.items()
@@ -332,7 +311,7 @@ class _Sweep:
         kept = store.append(task.path, record)
         failed = record["state"] != "complete"
         with self.lock:
-            self.tally.made += kept
+            self.tally.made += kept and not failed
             self.tally.skipped += not kept  # another sweep was quicker
             self.tally.failed += kept and failed
         self.step(task, 0, record["error"] if failed else None)

@@ -24,10 +24,14 @@ from .problems._problem import resolve
 _TEXT = re.compile(r"(?:(?P<label>[^=()]+)=)?(?P<name>[^=()]+)(?:\((?P<settings>.*)\))?")
 
 
+class Unfit(InputError):
+    """The method is not defined for this problem; others may be."""
+
+
 def _need(problem: Problem, what: str) -> int:
     value: int | None = getattr(problem, what)
     if value is None:
-        raise InputError(
+        raise Unfit(
             f"Variants named after the paper need the problem's `{what}`; {problem.name!r} states none. "
             "Give the dimension yourself: alebo(dim=8)."
         )
@@ -44,7 +48,9 @@ def _paper(problem: Problem, settings: dict[str, Any]) -> Method:
 
 
 def _fixed(name: str, of: Callable[[Problem], int]) -> Callable[[Problem, dict[str, Any]], Method]:
-    return lambda problem, settings: build(name, **{"dim": of(problem), **settings})
+    return lambda problem, settings: build(
+        name, **(settings if "dim" in settings else {"dim": of(problem), **settings})
+    )
 
 
 def _d(problem: Problem) -> int:

@@ -18,16 +18,34 @@ from .results import Results, load
 from .standings import standings
 from .suite import SHARED, how, suite
 
-_PART = re.compile(r"<!-- (table|caption|summary|suite): (\S+?)( of \S+)? -->\n.*?<!-- end -->", flags=re.DOTALL)
+_PART = re.compile(r"<!-- (table|caption|summary|suite): (\S+?)( of \S+)? -->\n(.*?)<!-- end -->", flags=re.DOTALL)
+_NOTHING = "Not run yet."
+_MARKERS = (
+    "<!-- table: PROBLEM -->, <!-- caption: FIGURE -->, <!-- summary: METHOD -->, <!-- suite: SUITE --> and "
+    "<!-- suite: SUITE of METHOD,METHOD -->, each up to <!-- end -->"
+)
+
+
+class _Elsewhere(InputError):
+    """The runs of a part are in another folder than the given one, which is not there."""
 
 
 def refresh(page: Path, folder: Path, pictures: Path) -> list[str]:
-    """Rewrite every marked part; returns a message for each part that has nothing to show yet."""
+    """Rewrite every marked part; returns a message for each part that has nothing to show yet.
+
+    A part whose runs are in another folder, which is not there, stays as it is.
+    """
     try:
         text = page.read_text()
     except OSError as error:
         raise InputError(f"The page must exist to be refreshed; {page} cannot be read: {error.strerror}.") from None
+    if not _PART.search(text):
+        raise InputError(f"A page is refreshed between markers; {page} has none. They are: {_MARKERS}.")
     results, missing = load(folder), []
+    try:
+        pictures.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"Pictures need a folder; {pictures} cannot be made: {error.strerror}.") from None
 
     def part(match: re.Match[str]) -> str:
         kind, name, of = match[1], match[2], match[3] or ""
@@ -35,12 +53,14 @@ def refresh(page: Path, folder: Path, pictures: Path) -> list[str]:
             if kind == "summary":
                 body = tables.summary(results, PAPER, name)
             elif kind == "suite":
-                body = _suite(results, folder.parent, name, pictures, [m for m in of[4:].split(",") if m])
+                body = _suite(results, folder, name, pictures, [m for m in of[4:].split(",") if m])
             else:
                 body = _table(results, name) if kind == "table" else _caption(name, folder, pictures)
         except AleboError as error:
-            missing.append(f"{kind} {name}: {error}")
-            body = "Not run yet."
+            old = match[4].rstrip("\n")
+            keep = isinstance(error, _Elsewhere) and old not in ("", _NOTHING)
+            missing.append(f"{kind} {name}: {'its part of the page stays as it is. ' if keep else ''}{error}")
+            body = old if keep else _NOTHING
         return f"<!-- {kind}: {name}{of} -->\n{body}\n<!-- end -->"
 
     new = _PART.sub(part, text)
@@ -62,12 +82,17 @@ def _table(results: Results, problem: str) -> str:
     return "\n".join(lines[2:]).strip() + note
 
 
-def _suite(results: Results, beside: Path, name: str, pictures: Path, methods: Sequence[str] = ()) -> str:
+def _suite(results: Results, given: Path, name: str, pictures: Path, methods: Sequence[str] = ()) -> str:
     """The standings of a suite, its picture and its values; of its own folder, where it has one."""
     chosen = suite(name)
-    made = standings(
-        results if chosen.folder == SHARED else load(beside / chosen.folder, make=how(chosen)), chosen, methods
-    )
+    folder = given if chosen.folder == SHARED else given.parent / chosen.folder
+    if folder != given:
+        if not folder.is_dir():
+            raise _Elsewhere(
+                f"Its results are a folder; there is no folder {folder}. Make one with: {how(chosen, folder)}"
+            )
+        results = load(folder)
+    made = standings(results, chosen, methods, make=how(chosen, folder))
     path = pictures / f"suite_{name}.png"
     suite_page.draw(made, path)
     against = "alebo" if "alebo" in made.labels else None

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from alebo import InputError
 
 from .._seeds import generator
+from ._left_out import Absent, absent, check_chosen, damaged
 from .published import is_study
 from .results import Results, Run
 from .suite import Entry, Suite
@@ -56,14 +57,14 @@ class Standing:
     """One method over the problems that all methods of the table have run."""
 
     label: str
-    runs: int  # over all problems of the suite
-    failed: int
+    runs: int  # complete, over the common problems
+    failed: int  # the same
     problems: int  # of the suite, with at least one run
     rank: float  # average over the common problems
     low: float  # 95 % interval over bootstrap draws of problems and runs
     high: float
     regret: tuple[float, ...]  # mean at CHECKPOINTS, over the common problems with so many evaluations
-    seconds: float
+    seconds: float  # CPU seconds of one proposal, mean over the common problems
 
 
 @dataclass(frozen=True)
@@ -76,6 +77,7 @@ class Duel:
     run_wins: int  # on seeds that both have
     run_losses: int
     p: float  # Wilcoxon signed rank over problems, two-sided; NaN with fewer than 6 that differ
+    unpaired: tuple[str, ...] = ()  # common problems on which the two have no seed in common
 
 
 @dataclass(frozen=True)
@@ -89,6 +91,8 @@ class Standings:
     short: dict[tuple[str, str], int] = field(default_factory=dict)  # runs that are too short, where all of them are
     aside: tuple[str, ...] = ()  # problem/method whose runs are left out: the method has runs on the other variant
     foreign: tuple[tuple[Path, str], ...] = ()  # files and lines of the suite's problems that are no runs
+    absent: tuple[Absent, ...] = ()  # methods with runs that are not in the table
+    damaged: frozenset[tuple[str, str]] = frozenset()  # (problem, label) whose lines are all damaged
 
     @cached_property
     def common(self) -> tuple[Entry, ...]:
@@ -100,15 +104,19 @@ class Standings:
             and any(self.cells[e.name, label].failed < len(self.cells[e.name, label].seeds) for label in self.labels)
         )
 
+    def reaching(self, n: int) -> tuple[Entry, ...]:
+        """The common problems that have n evaluations or more."""
+        return tuple(e for e in self.common if e.budget >= n)
+
     def lines(self, *, draws: int = DRAWS) -> list[Standing]:
         """One for each method, best average rank first."""
         ranks = self._ranks(draws)
         out = []
         for i, label in enumerate(self.labels):
-            mine = [cell for (_, other), cell in self.cells.items() if other == label]
+            mine = [self.cells[e.name, label] for e in self.common]
             regret = []
             for n in CHECKPOINTS:
-                values = [self.cells[e.name, label].at(n) for e in self.common if e.budget >= n]
+                values = [self.cells[e.name, label].at(n) for e in self.reaching(n)]
                 regret.append(float(np.mean(values)) if values else math.nan)
             low, high = np.percentile(ranks[1:, i], [2.5, 97.5]) if len(ranks) > 1 else (math.nan, math.nan)
             seconds = [c.seconds for c in mine if not math.isnan(c.seconds)]
@@ -117,7 +125,7 @@ class Standings:
                     label,
                     sum(len(c.seeds) - c.failed for c in mine),
                     sum(c.failed for c in mine),
-                    len(mine),
+                    sum(other == label for _, other in self.cells),
                     float(ranks[0, i]),
                     float(low),
                     float(high),
@@ -128,19 +136,23 @@ class Standings:
         return sorted(out, key=lambda s: s.rank)
 
     def _ranks(self, draws: int) -> Array:
-        """Average ranks: the first row of the runs as they are, then of bootstrap draws.  -> 1 + draws x methods"""
+        """Average ranks: the first row of the runs as they are, then of bootstrap draws.  -> 1 + draws x methods
+
+        Each problem and method has random numbers of its own, so a draw of its runs depends on no other method.
+        """
         from scipy.stats import rankdata
 
-        rng = generator(0, "suite", self.suite.name)
         by_problem = []
         for e in self.common:
             means = []
             for label in self.labels:
                 end = self.cells[e.name, label].end
+                rng = generator(0, "suite", "runs", e.name, label)
                 drawn = end[rng.integers(len(end), size=(draws, len(end)))].mean(axis=1)
                 means.append(np.concatenate([[end.mean()], drawn]))
             by_problem.append(rankdata(np.round(np.stack(means, axis=1), 12), axis=1))
         ranks = np.stack(by_problem)  # problems x 1 + draws x methods
+        rng = generator(0, "suite", "problems")
         weights = rng.multinomial(len(ranks), np.full(len(ranks), 1 / len(ranks)), size=draws) / len(ranks)
         weights = np.concatenate([np.full((1, len(ranks)), 1 / len(ranks)), weights])
         return np.asarray(np.einsum("bp,pbm->bm", weights, ranks))
@@ -154,17 +166,18 @@ class Standings:
     def _duel(self, label: str, against: str) -> Duel:
         from scipy.stats import wilcoxon
 
-        differences, run_wins, run_losses = [], 0, 0
+        differences, unpaired, run_wins, run_losses = [], [], 0, 0
         for e in self.common:
             mine, other = self.cells[e.name, label], self.cells[e.name, against]
             differences.append(mine.end.mean() - other.end.mean())
             theirs = dict(zip(other.seeds, other.end, strict=True))
+            unpaired += [] if set(mine.seeds) & set(theirs) else [e.name]
             for seed, value in zip(mine.seeds, mine.end, strict=True):
                 run_wins += int(seed in theirs and value < theirs[seed] - 1e-12)
                 run_losses += int(seed in theirs and value > theirs[seed] + 1e-12)
         d = np.round(differences, 12)
         p = float(wilcoxon(d[d != 0]).pvalue) if np.count_nonzero(d) >= 6 else math.nan
-        return Duel(label, int(np.sum(d < 0)), int(np.sum(d > 0)), run_wins, run_losses, p)
+        return Duel(label, int(np.sum(d < 0)), int(np.sum(d > 0)), run_wins, run_losses, p, tuple(unpaired))
 
     def data_profile(self, label: str) -> Array:
         """Share of targets reached after 1, 2, ... evaluations, over runs, problems and TARGETS; problems weigh alike."""
@@ -200,13 +213,14 @@ class Standings:
         )  # the median; the lower one of two, so that inf never mixes in
 
 
-def standings(results: Results, suite: Suite, labels: Sequence[str] = ()) -> Standings:
+def standings(results: Results, suite: Suite, labels: Sequence[str] = (), *, make: str | None = None) -> Standings:
     """The numbers of a suite from stored runs.
 
     Args:
         results: Runs of any problems; those of the suite are used.
         suite: The suite.
         labels: The methods; without any, the largest block of methods and problems in which every method has runs.
+        make: The command that makes runs, for the message where there are too few.
     """
     twice = sorted({label for label in labels if list(labels).count(label) > 1})
     if twice:
@@ -226,7 +240,8 @@ def standings(results: Results, suite: Suite, labels: Sequence[str] = ()) -> Sta
             else:
                 cells[entry.name, label] = cell
     chosen = tuple(labels) or _block(suite, cells)
-    _check_chosen(suite, chosen, cells, short, named=bool(labels))
+    lost = damaged(results, suite)
+    check_chosen(suite, chosen, cells, short, lost, named=bool(labels), make=make)
     ours = {name for entry in suite.entries for name in entry.names}
     made = Standings(
         suite,
@@ -236,43 +251,14 @@ def standings(results: Results, suite: Suite, labels: Sequence[str] = ()) -> Sta
         {key: n for key, n in short.items() if key[1] in chosen},
         tuple(f"{name}/{label}" for name, label in aside if label in chosen),
         tuple((path, why) for path, why in results.foreign if path.parent.name in ours),
+        absent(chosen, cells, short, lost, named=bool(labels)),
+        frozenset(pair for pair in lost if pair[1] in chosen),
     )
     if not made.common:
         raise InputError(
             f"No problem of suite {suite.name!r} has runs of all of {', '.join(chosen)}. Choose fewer methods."
         )
     return made
-
-
-def _check_chosen(
-    suite: Suite,
-    chosen: Sequence[str],
-    cells: dict[tuple[str, str], Cell],
-    short: dict[tuple[str, str], int],
-    *,
-    named: bool,
-) -> None:
-    """Raise an InputError unless there are runs of two methods or more."""
-    there = list(dict.fromkeys(label for _, label in cells))
-    for label in chosen:
-        if label not in there:
-            n = sum(n for (_, other), n in short.items() if other == label)
-            left = f" ({n} with fewer evaluations than the suite asks for)" if n else ""
-            raise InputError(
-                f"No run of {label!r} on suite {suite.name!r} is here{left}. There are: {', '.join(there) or 'none'}."
-            )
-    if named and len(chosen) < 2:
-        raise InputError(
-            f"A suite's table compares two methods or more; got {chosen[0]}. Name more of {', '.join(there)}."
-        )
-    if len(chosen) < 2:
-        here = [label for label in there if not is_study(label)]
-        n = sum(short.values())
-        left = f", and {n} runs with fewer evaluations than the suite asks for" if n else ""
-        raise InputError(
-            f"Suite {suite.name!r} needs runs of two methods or more; here are those of {', '.join(here) or 'none'}{left}. "
-            f"Make them with: alebo bench suite run {suite.name}"
-        )
 
 
 def _variant(entry: Entry, runs: Sequence[Run]) -> tuple[list[Run], list[str]]:

@@ -19,6 +19,8 @@ from .results import Results, Run
 
 Array: TypeAlias = NDArray[np.float64]
 
+ROUNDING = 1e-14  # relative; the mean of equal doubles is off by some 1e-16
+
 
 @dataclass(frozen=True)
 class Line:
@@ -77,11 +79,16 @@ def tolerance(optimum: float, share: float) -> float:
 
 
 def standard_errors(values: Array) -> Array:
-    """Of the means over the runs, NaN left out: sample standard deviation / sqrt(n); one run has none.  n x m -> m"""
+    """Of the means over the runs, NaN left out: sample standard deviation / sqrt(n); one run has none.  n x m -> m
+
+    What is only rounding, because all runs gave the same value, is 0.
+    """
     count = (~np.isnan(values)).sum(axis=0)
     out = np.full(values.shape[1], math.nan)
     some = count > 1
-    out[some] = np.nanstd(values[:, some], axis=0, ddof=1) / np.sqrt(count[some])
+    found = values[:, some]
+    errors = np.nanstd(found, axis=0, ddof=1) / np.sqrt(count[some])
+    out[some] = np.where(errors <= ROUNDING * np.nanmax(np.abs(found), axis=0), 0.0, errors)
     return out
 
 

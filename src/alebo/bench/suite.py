@@ -101,9 +101,10 @@ def how(chosen: Suite, folder: Path | None = None) -> str:
 class Plan:
     """What a suite has to run: tasks by budget, pairs that cannot be run, and problems that cannot be built here."""
 
-    tasks: tuple[experiment.Task, ...]
+    tasks: tuple[experiment.Task, ...]  # also stored runs of problems that cannot be built here: they are there already
     refused: tuple[str, ...]
-    broken: tuple[str, ...]
+    broken: tuple[str, ...]  # only where a run is missing
+    lost: int = 0  # runs that had to be made and could not: they are stored as failed
 
 
 def plan(
@@ -112,12 +113,13 @@ def plan(
     """Every run of the suite.
 
     A method without constraints gets the penalised variant where there is one. Where a problem cannot be built (a missing
-    extra, a foreign program that does not run here) each of its runs is stored as failed with the reason, so that
-    tables show it; with `retry_failed` it is tried again.
+    extra, a foreign program that does not run here) each run of it that is not stored yet is stored as failed with the
+    reason, so that tables show it; with `retry_failed` it is tried again.
     """
     tasks: list[experiment.Task] = []
     refused: list[str] = []
     broken: list[str] = []
+    lost: list[tuple[experiment.Task, str]] = []
     for entry in chosen.entries:
         for label in methods:
             try:
@@ -125,14 +127,31 @@ def plan(
             except InputError:
                 raise
             except AleboError as error:
-                broken.append(f"{entry.name}, {label.label}: {error}")
-                path = store.path_of(out, entry.name, label.label)
-                for seed in seeds:
-                    if not store.present(path, seed, retry_failed=retry_failed):
-                        task = experiment.Task(entry.name, label.text, label.label, seed, entry.budget, path)
-                        store.append(path, experiment.broken(task, f"{type(error).__name__}: {error}"))
+                there, missing = _stored(entry, label, seeds, out, retry_failed=retry_failed)
+                tasks += there
+                broken += [f"{entry.name}, {label.label}: {error}"] if missing else []
+                lost += [(task, f"{type(error).__name__}: {error}") for task in missing]
+    for task, why in lost:  # after every pair has been checked
+        store.append(task.path, experiment.broken(task, why))
     tasks.sort(key=lambda t: t.seed)  # every method gets its first seeds first: a partial sweep is comparable
-    return Plan(tuple(tasks), tuple(refused), tuple(broken))
+    return Plan(tuple(tasks), tuple(refused), tuple(broken), len(lost))
+
+
+def _stored(
+    entry: Entry, label: Label, seeds: Sequence[int], out: Path, *, retry_failed: bool
+) -> tuple[list[experiment.Task], list[experiment.Task]]:
+    """Of a problem that cannot be built: the runs that are stored, of whichever variant, and those that are missing."""
+    there: list[experiment.Task] = []
+    missing: list[experiment.Task] = []
+    for seed in seeds:
+        variants = [
+            experiment.Task(name, label.text, label.label, seed, entry.budget, store.path_of(out, name, label.label))
+            for name in entry.names
+        ]
+        complete = [t for t in variants if store.present(t.path, seed, retry_failed=True)]
+        found = complete or [t for t in variants if store.present(t.path, seed, retry_failed=retry_failed)]
+        (there if found else missing).append((found or variants)[0])
+    return there, missing
 
 
 def _tasks(entry: Entry, label: Label, seeds: Sequence[int], out: Path, refused: list[str]) -> list[experiment.Task]:

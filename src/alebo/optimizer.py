@@ -17,7 +17,7 @@ from ._propose import Asked, as_method, as_run, propose
 from ._saving import ENQUEUED
 from ._seeds import derive, reproducible
 from .goals import Goal, Goals, Outcome
-from .history import History, State, Trial, incumbent
+from .history import FORGOTTEN, History, State, Trial, incumbent
 from .methods import Method
 from .sources import learned_from
 from .space import Params, Space
@@ -232,10 +232,14 @@ class Optimizer:
         return done
 
     def forget(self, trial: int | Trial, reason: str | None = None) -> Trial:
-        """Withdraw what was recorded for a trial: it counts as failed from now on. Its record is kept in `trial.earlier`."""
+        """Withdraw what was recorded for a trial: it counts as failed from now on, and the models know nothing of it.
+
+        Its record is kept in `trial.earlier`. Also for a failure that had nothing to do with the settings: without this the
+        search keeps away from where it was.
+        """
         found = self._finished(trial, "forget")
         gone = replace(
-            found.amended(reason), outcomes={}, state=State.FAILED, reason=f"forgotten: {reason or 'by hand'}"
+            found.amended(reason), outcomes={}, state=State.FAILED, reason=f"{FORGOTTEN} {reason or 'by hand'}"
         )
         self.history = self.history.with_trial(gone)
         return gone

@@ -25,6 +25,7 @@ from alebo.history import History
 from alebo.methods import METHODS, Adaptive, Sharing, from_dict, to_dict
 from alebo.methods._basins import FILLED
 from alebo.methods._full_space import FullSpaceArm
+from alebo.methods._outcomes import OutcomeModels
 from alebo.methods._view import View
 from alebo.methods.adaptive import finding, shares
 
@@ -310,6 +311,49 @@ def test_where_a_region_crashes_every_arm_gets_its_turn_and_the_run_ends_well(D,
     apart = np.linalg.norm(failed[:, None] - failed, axis=-1)[~np.eye(len(failed), dtype=bool)]
     assert len(apart) == 0 or apart.min() > 1e-3  # no point that failed is proposed again
     assert result.fun < -1.0
+
+
+def test_with_several_objectives_what_failed_is_not_proposed_again():
+    space = Space([Float(f"x{i}", 0.0, 1.0) for i in range(6)])
+    goals = [Minimize("a"), Minimize("b")]
+    opt = Optimizer(space, goals, method=Adaptive(arms=("full", "local"), initial=6), budget=60, seed=1)
+    for _ in range(24):
+        t = opt.ask()[0]
+        v = np.array(list(t.params.values()))
+        if v[0] < 0.4:
+            opt.fail(t.number, "crashed")
+        else:
+            opt.tell(t.number, {"a": float((v**2).sum()), "b": float(((v - 1.0) ** 2).sum())})
+    failed = np.array([t.x for t in opt.history.failed])
+    apart = np.linalg.norm(failed[:, None] - failed, axis=-1)[~np.eye(len(failed), dtype=bool)]
+    assert 2 <= len(failed) <= 10
+    assert apart.min() > 1e-3
+
+
+@pytest.mark.parametrize("method", ["adaptive", "alebo", "hesbo"])
+def test_failures_that_were_withdrawn_are_not_kept_away_from(method, monkeypatch):
+    seen, avoiding = [], OutcomeModels.avoiding
+
+    def counted(model, failed):
+        seen.append(len(failed))
+        return avoiding(model, failed)
+
+    monkeypatch.setattr(OutcomeModels, "avoiding", counted)
+    opt = Optimizer(SPACE, Minimize("value"), method=method, budget=40, seed=0)
+    for i in range(24):
+        t = opt.ask()[0]
+        if i % 6 == 5:
+            opt.fail(t.number, "the machine was off")
+        else:
+            opt.tell(t.number, bowl(t.x))
+    opt.ask()
+    assert seen[-1] == 4
+    for t in opt.history.failed:
+        opt.forget(t.number, "the machine was off")
+    seen.clear()
+    opt.ask()
+    assert sum(seen) == 0
+    assert len(opt.history.failed) == 4
 
 
 @pytest.mark.parametrize("D", [1, 2, 5])

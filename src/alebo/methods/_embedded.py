@@ -88,7 +88,8 @@ def embedded_log_ei(trials: Sequence[Trial], goals: Goals, F: Tensor, *, seed: i
 
     complete = rows(State.COMPLETE)
     model = embedded_models([trials[i] for i in complete], goals, F[complete], seed=seed)
-    return model.log_ei(F[rows(State.PENDING)], F[rows(State.FAILED)])
+    failed = [i for i in rows(State.FAILED) if not trials[i].withdrawn]
+    return model.log_ei(F[rows(State.PENDING)], F[failed])
 
 
 def best_embedded(trials: Sequence[Trial], goals: Goals, count: int = 3) -> Array:

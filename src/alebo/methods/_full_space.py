@@ -213,10 +213,11 @@ class FullSpaceArm:
     def _acquisition(self, model: OutcomeModels, view: View, seed: int) -> Acquisition:
         """What goals and pending points call for."""
         pending = torch.from_numpy(0.5 * (view.pending + 1.0)) if len(view.pending) else None
-        if len(model.objectives) > 1:
-            return self._off_plateaus(model.acquisition(pending, seed), view)
-        failed = [view.space.snap(t.x) for t in view.history.failed if t.params]
+        failed = [view.space.snap(t.x) for t in view.history.avoided]
         avoided = torch.from_numpy(0.5 * (np.array(failed) + 1.0)) if failed else None
+        if len(model.objectives) > 1:
+            aware = model if avoided is None else model.avoiding(avoided)
+            return self._off_plateaus(aware.acquisition(pending, seed), view)
         late = view.ends_within(LATE) and not view.search
         late = late and not model.noisy and not model.constraints and model.cost is None
         acquisition = self._off_plateaus(model.log_ei(pending, avoided, LATE_DOUBT if late else 1.0), view)

@@ -216,7 +216,7 @@ class EmbeddedView(View):
     @cached_property
     def failed(self) -> Array:
         """Where the embedding sees the trials that failed; one without parameters was nowhere.  -> f x d_e"""
-        placed = [y for t in self.history.failed if t.params and (y := self._placed(t)) is not None]
+        placed = [y for t in self.history.avoided if (y := self._placed(t)) is not None]
         return np.array(placed).reshape(len(placed), self.embedding.dim)
 
     @cached_property

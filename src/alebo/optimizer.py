@@ -232,15 +232,10 @@ class Optimizer:
         return done
 
     def forget(self, trial: int | Trial, reason: str | None = None) -> Trial:
-        """Withdraw what was recorded for a trial: it counts as failed from now on, and the models know nothing of it.
-
-        Its record is kept in `trial.earlier`. Also for a failure that had nothing to do with the settings: without this the
-        search keeps away from where it was.
-        """
+        """Withdraw what was recorded for a trial, a failure too: the models know nothing of it. `trial.earlier` keeps the record."""
         found = self._finished(trial, "forget")
-        gone = replace(
-            found.amended(reason), outcomes={}, state=State.FAILED, reason=f"{FORGOTTEN} {reason or 'by hand'}"
-        )
+        why = f"{FORGOTTEN} {reason or 'by hand'}"
+        gone = replace(found.amended(reason), outcomes={}, state=State.FAILED, reason=why)
         self.history = self.history.with_trial(gone)
         return gone
 

@@ -17,6 +17,7 @@ from typer.testing import CliRunner
 import alebo
 from alebo.bench import problem, replication, store, tables
 from alebo.bench.cli import app
+from alebo.bench.page import _table
 from alebo.bench.published import ENOUGH, is_study, row
 from alebo.bench.results import Results, Run, load
 from alebo.bench.statistics import bootstrap_ranks, evaluations_to, lines, pairs, standard_error, standard_errors
@@ -53,6 +54,22 @@ def test_the_numbers_of_a_line() -> None:
     assert few.z is None
     assert (line.model_seconds, line.evaluation_seconds) == (0.5, 0.25)
     assert (line.rank, line.rank_low, line.rank_high) == (1.0, 1.0, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("change", "mixed"),
+    [
+        ({}, False),
+        ({"method": {"name": "sobol", "older": 1}}, False),  # a setting of another version
+        ({"method": {"name": "sobol", "centre": True}}, True),
+        ({"budget": 3}, True),
+    ],
+)
+def test_a_page_names_methods_with_runs_of_several_settings(change: dict[str, object], mixed: bool) -> None:
+    first, other = made("a", 0, [9.0, 1.0]), made("a", 1, [9.0, 2.0])
+    other.record.update(change)
+    said = "Runs made with more than one setting or budget: a."
+    assert (said in _table(Results((first, other)), "branin-100")) == mixed
 
 
 def test_standard_errors_leave_out_what_is_missing_and_one_run_has_none() -> None:

@@ -62,7 +62,7 @@ class Server:
     def start(self) -> None:
         options = (
             f"-p {self.port} -c listen_addresses=127.0.0.1 -c unix_socket_directories={self.home} "
-            "-c max_connections=60 -c fsync=off"
+            "-c max_connections=200 -c fsync=off"
         )
         self.control("-l", str(self.home / "log"), "-o", options, "start")
 

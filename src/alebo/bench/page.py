@@ -6,6 +6,7 @@ or `<!-- summary: alebo -->` or `<!-- suite: real -->`, of named methods `<!-- s
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,8 +14,9 @@ from pathlib import Path
 from alebo import AleboError, InputError
 
 from . import figures, suite_page, tables
+from ._clash import clash
 from .problems import PAPER
-from .results import Results, load
+from .results import Results, Run, load
 from .standings import standings
 from .suite import SHARED, how, suite
 
@@ -76,8 +78,7 @@ def _table(results: Results, problem: str) -> str:
     some = Results(some.runs, tuple((path, why) for path, why in some.foreign if path.parent.name == problem))
     against = "alebo" if some.of(problem, "alebo") and len(some.labels(problem)) > 1 else None
     lines = tables.markdown(some, against=against).splitlines()
-    kinds = {label: len({(r.settings, r.budget) for r in some.of(problem, label)}) for label in some.labels(problem)}
-    mixed = [label for label, n in kinds.items() if n > 1]
+    mixed = [label for label in some.labels(problem) if _mixed(some.of(problem, label))]
     note = f"\n\nRuns made with more than one setting or budget: {', '.join(mixed)}." if mixed else ""
     return "\n".join(lines[2:]).strip() + note
 
@@ -106,3 +107,10 @@ def _suite(results: Results, given: Path, name: str, pictures: Path, methods: Se
 def _caption(name: str, folder: Path, pictures: Path) -> str:
     path, caption = figures.figure(name, folder, pictures)
     return f"![{figures.find(name)}]({path.parent.name}/{path.name})\n\n{caption}"
+
+
+def _mixed(runs: Sequence[Run]) -> bool:
+    """Whether the runs differ in budget or settings; those that only newer or older versions have are not compared."""
+    first = runs[0]
+    alike = [{"state": "complete", "method": json.loads(run.settings), "budget": run.budget} for run in runs]
+    return any(run["budget"] != first.budget or clash(run, 0, first.settings) for run in alike)

@@ -58,7 +58,8 @@ def test_one_point_in_two_processes(part: int, tmp_path: Path, monkeypatch: pyte
         ("ioh", "bbob"),
     ):
         require_module(module, extra)
-    twice(NAMES[part::2], tmp_path, monkeypatch)
+    here, there = twice(NAMES[part::2], tmp_path, monkeypatch)
+    assert here == there
 
 
 @pytest.mark.parametrize("real", [False, True])
@@ -73,8 +74,9 @@ def test_one_point_of_hpob_in_two_processes(
         np.savez(small, **{task: rows.astype(np.float32) for task, rows in tasks.items()})
         monkeypatch.setenv(hpob.VARIABLE, str(small))
     hpob.table.cache_clear()
-    twice(HPOB, tmp_path, monkeypatch)
+    here, there = twice(HPOB, tmp_path, monkeypatch)
     hpob.table.cache_clear()
+    assert here == there
 
 
 def test_every_problem_of_the_suites_is_tested_here_or_has_its_own_test() -> None:
@@ -82,8 +84,8 @@ def test_every_problem_of_the_suites_is_tested_here_or_has_its_own_test() -> Non
     assert {e.name for s in suites().values() for e in s.entries} <= measured
 
 
-def twice(names: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Measure two points of each problem here and in another process."""
+def twice(names: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Any, Any]:
+    """What two points of each problem measure here and in another process."""
     done = subprocess.run(
         [sys.executable, "-c", SCRIPT, json.dumps(names)],
         env={**os.environ, "PYTHONHASHSEED": "1", "OMP_NUM_THREADS": "1"},  # another order of sets must not matter
@@ -96,6 +98,8 @@ def twice(names: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.chdir(tmp_path)
     program: dict[str, Any] = {"__name__": "here"}
     exec(SCRIPT, program)
-    assert json.loads(program["measured"](names)) == there
-    assert len(there) == 2 * len(names)
-    assert not list(tmp_path.iterdir())
+    here = json.loads(program["measured"](names))
+    left = list(tmp_path.iterdir())
+    if len(there) != 2 * len(names) or left:
+        raise AssertionError(f"{len(there)} values of {len(names)} problems; files left: {left}")
+    return here, there

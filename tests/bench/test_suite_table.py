@@ -112,9 +112,10 @@ def test_a_method_whose_lines_are_all_damaged_does_not_vanish(tmp_path: Path) ->
 
 def test_every_column_says_over_how_many_problems_it_is() -> None:
     shown = standings(Results(tuple(FOUR)), TWO)
-    assert suite_page.head(shown, None)[2:-2] == [  # none for 200 evaluations, which no problem has
+    assert suite_page.head(shown, None)[2:-2] == [
         "regret at 50 (2 problems)",
         "regret at 100 (1 problem)",
+        "regret at 200 (0 problems)",
     ]
     assert {len(row) for row in suite_page.rows(shown, None)} == {len(suite_page.head(shown, None))}
     note = next(n for n in suite_page.notes(shown) if n.startswith("A mean regret"))

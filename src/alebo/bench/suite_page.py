@@ -24,7 +24,7 @@ PICTURES = (".png", ".svg", ".pdf")
 def head(made: Standings, against: str | None) -> list[str]:
     """The columns of the table of standings."""
     counts = {n: len(made.reaching(n)) for n in CHECKPOINTS}
-    regrets = [f"regret at {n} ({k} problem{'' if k == 1 else 's'})" for n, k in counts.items() if k]
+    regrets = [f"regret at {n} ({k} problem{'' if k == 1 else 's'})" for n, k in counts.items()]
     duel = [f"problems won : lost against {against}", f"runs won : lost against {against}", "p"] if against else []
     return ["method", "average rank (95 %)", *regrets, *duel, "runs", "model s"]
 
@@ -32,14 +32,9 @@ def head(made: Standings, against: str | None) -> list[str]:
 def rows(made: Standings, against: str | None) -> list[list[str]]:
     """One row a method, best average rank first."""
     duels = {d.label: d for d in made.duels(against)} if against else {}
-    reached = {n for n in CHECKPOINTS if len(made.reaching(n))}
     out = []
     for s in made.lines():
-        cells = [
-            s.label,
-            f"{s.rank:.2f} ({s.low:.1f} to {s.high:.1f})",
-            *(_number(v, 3) for v, n in zip(s.regret, CHECKPOINTS, strict=True) if n in reached),
-        ]
+        cells = [s.label, f"{s.rank:.2f} ({s.low:.1f} to {s.high:.1f})", *(_number(v, 3) for v in s.regret)]
         if against:
             d = duels.get(s.label)
             cells += (

@@ -292,6 +292,9 @@ def test_what_a_trial_counts_for_under_a_penalty() -> None:
     assert penalised_values(History(), BOUNDED) == {}
     X, y = measured(history, SPACE, GOAL)
     assert (X.shape, y.tolist()) == ((4, 4), [3.0, -5.0, 7.0, 7.0])  # a failed one as the worst
+    gone = trial(3, state=State.FAILED, reason="forgotten: by hand")
+    X, y = measured(History((*history.trials[:3], gone)), SPACE, GOAL)
+    assert (X.shape, y.tolist()) == ((3, 4), [3.0, -5.0, 7.0])  # a withdrawn one says nothing
 
 
 def test_how_a_metric_is_fitted_by_the_number_of_data() -> None:

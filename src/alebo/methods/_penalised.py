@@ -56,7 +56,7 @@ def measured(history: History, space: Space, goals: Goals) -> tuple[Array, Array
 
     (Else it would be proposed again.)  -> n x D, n
     """
-    complete, failed = history.complete, history.failed
+    complete, failed = history.complete, history.avoided
     y = tamed(np.array([goals.objective_values(t.outcomes)[0] for t in complete])).tolist()
     X = space.snap(np.stack([t.x for t in (*complete, *failed)]))
     return X, np.array(y + [max(y)] * len(failed))

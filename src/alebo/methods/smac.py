@@ -125,6 +125,8 @@ def _replay(library: Any, history: History, values: dict[int, float], young: lis
     configspace = library.scenario.configspace
     worst = max(values.values(), default=0.0)
     for t in history:
+        if t.withdrawn:
+            continue
         info = TrialInfo(_configuration(configspace, space, t.x, t.params), seed=0)
         if t.state is State.PENDING:
             library.runhistory.add_running_trial(info)
